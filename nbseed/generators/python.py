@@ -1,0 +1,56 @@
+"""Python's own generator: the module-level stream and ``random.Random`` objects."""
+
+from __future__ import annotations
+
+import random
+import struct
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ..errors import StateError
+from .protocol import Room
+
+# 624 words of MT19937 and the position, then whether a Gaussian is kept, and which.
+_LAYOUT = struct.Struct("<625IBd")
+
+
+class _Stream(Protocol):
+    """What the module ``random`` and a ``random.Random`` have in common."""
+
+    def getstate(self) -> tuple[object, ...]: ...
+    def setstate(self, state: tuple[object, ...], /) -> None: ...
+    def seed(self, a: int, /) -> None: ...
+
+
+@dataclass(frozen=True)
+class PythonGenerator:
+    """A Mersenne Twister of Python's ``random``, with its kept Gaussian (``gauss_next``)."""
+
+    name: str
+    stream: _Stream
+
+    def get_state(self) -> bytes:
+        state: Any = self.stream.getstate()
+        _, words, gauss = state
+        return _LAYOUT.pack(*words, gauss is not None, gauss or 0.0)
+
+    def check_state(self, state: bytes) -> None:
+        if len(state) != _LAYOUT.size:
+            raise StateError(f"{self.name}: {len(state)} bytes, expected {_LAYOUT.size}")
+        position, kept = struct.unpack_from("<IB", state, 4 * 624)
+        if position > 624 or kept > 1:
+            raise StateError(f"{self.name}: not a state of Python's random")
+
+    def set_state(self, state: bytes) -> None:
+        *words, kept, gauss = _LAYOUT.unpack(state)
+        self.stream.setstate((3, tuple(words), gauss if kept else None))
+
+    def seed(self, seed: int) -> None:
+        self.stream.seed(seed)
+
+
+def _generators() -> list[PythonGenerator]:
+    return [PythonGenerator("python", random)]
+
+
+ROOM = Room("random", _generators, random.seed)

@@ -1,0 +1,300 @@
+"""Generator objects of the user's: found from the notebook's variables, named as one types them."""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+import types
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from random import Random, SystemRandom
+from typing import Any
+
+from ..errors import StateError
+from .protocol import Generator
+from .python import PythonGenerator
+
+DEPTH = 6
+"""How many steps from a variable an object may lie."""
+COUNT = 20_000
+"""How many objects one search looks at."""
+
+_LEAVES = (
+    str, bytes, bytearray, int, float, complex, bool, type(None), types.ModuleType, types.CodeType,
+    types.BuiltinFunctionType, types.GeneratorType, types.CoroutineType, types.FrameType, range,
+)  # fmt: skip
+# Objects that hold no generator, or a great many numbers: by the module and name of their class.
+_LEAF_CLASSES = {
+    "numpy.ndarray", "torch.Tensor", "torch.nn.parameter.Parameter", "pandas.DataFrame",
+    "pandas.Series", "pandas.core.frame.DataFrame", "pandas.core.series.Series",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search came to.
+
+    Attributes
+    ----------
+    generators
+        By name, nearest first; an object that several names reach counts once.
+    cut
+        One sentence for each bound that was hit; empty if everything was looked at.
+    """
+
+    generators: dict[str, Generator]
+    cut: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class QMCGenerator:
+    """The position of a ``scipy.stats.qmc`` engine, and of the generator that scrambles it."""
+
+    name: str
+    engine: Any
+    scramble: Generator | None
+
+    def get_state(self) -> bytes:
+        inner = self.scramble.get_state() if self.scramble else b""
+        return b"%d\n" % self.engine.num_generated + inner
+
+    def check_state(self, state: bytes) -> None:
+        head, _, inner = state.partition(b"\n")
+        if not head.isdigit():
+            raise StateError(f"{self.name}: not the state of a qmc engine")
+        if self.scramble:
+            self.scramble.check_state(inner)
+
+    def set_state(self, state: bytes) -> None:
+        head, _, inner = state.partition(b"\n")
+        position, stream = int(head), getattr(self.engine, "rng", None)
+        if position != self.engine.num_generated:
+            self.engine.reset()  # replaces its rng by a copy: the user's own object goes back below
+            if position:
+                self.engine.fast_forward(position)
+            self.engine.rng = stream
+        if self.scramble:
+            self.scramble.set_state(inner)
+
+    def seed(self, seed: int) -> None:
+        self.engine.reset()
+        if self.scramble:
+            self.scramble.seed(seed)
+
+
+def adapt(name: str, value: Any) -> Generator | None:
+    """A generator named `name` for an object of a kind that is known, else None."""
+    if isinstance(value, Random):
+        plain = type(value).getstate is Random.getstate and not isinstance(value, SystemRandom)
+        return PythonGenerator(name, value) if plain else None
+    random = sys.modules.get("numpy.random")
+    if random is not None:
+        from . import numpy as room
+
+        if isinstance(value, random.Generator):
+            return room.BitGeneratorGenerator(name, value.bit_generator)
+        if isinstance(value, random.BitGenerator):
+            return room.BitGeneratorGenerator(name, value)
+        if isinstance(value, random.RandomState):
+            return room.RandomStateGenerator(name, value)
+        if isinstance(value, random.SeedSequence):
+            return room.SeedSequenceGenerator(name, value)
+    torch: Any = sys.modules.get("torch")
+    # While torch is being imported the name is there and the class is not.
+    if torch is not None and isinstance(value, getattr(torch, "Generator", ())):
+        from .torch import TorchGenerator
+
+        stream: Any = value
+        return TorchGenerator(name, stream)
+    qmc = sys.modules.get("scipy.stats.qmc")
+    if qmc is not None and isinstance(value, qmc.QMCEngine):
+        stream = getattr(value, "rng", None)
+        return QMCGenerator(name, value, adapt(f"{name}.rng", stream))
+    return None
+
+
+def _identity(value: object) -> int:
+    """Equal for objects that share one stream."""
+    bits = getattr(value, "bit_generator", None)
+    return id(value if bits is None else bits)
+
+
+def _owned() -> set[int]:
+    """Streams that are generators in their own right, wherever the user's objects refer to them."""
+    owned = set()
+    random = sys.modules.get("numpy.random")
+    if random is not None:
+        stream = random.rand.__self__
+        owned |= {id(stream), id(stream._bit_generator)}
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "default_generator"):
+        owned.add(id(torch.default_generator))
+        for kind in ("cuda", "xpu", "mtia"):
+            owned.update(map(id, getattr(getattr(torch, kind, None), "default_generators", ())))
+    python = sys.modules["random"]
+    owned.add(id(python.getstate.__self__))
+    return owned
+
+
+def find(
+    namespace: Mapping[str, object],
+    names: Iterable[str] | None = None,
+    apart: Iterable[object] = (),
+    depth: int = DEPTH,
+    count: int = COUNT,
+) -> Found:
+    """Every generator object that the variables `names` (default: all) reach, nearest first.
+
+    Nothing of the user's is called: items of built-in containers and entries of ``__dict__`` and
+    ``__slots__`` are looked at, properties are not. Objects in `apart` are left out.
+    """
+    roots = list(namespace) if names is None else [name for name in names if name in namespace]
+    todo = deque((f"user:{name}", namespace[name], 0) for name in roots if not _IPYTHONS(name))
+    seen = _owned() | set(map(_identity, apart))
+    last = len(seen) + count
+    leaves: dict[type, bool] = {}
+    found: dict[str, Generator] = {}
+    cut: list[str] = []
+    while todo:
+        name, value, level = todo.popleft()
+        identity = _identity(value)
+        if identity in seen or _is_leaf(value, leaves):
+            continue
+        if len(seen) >= last:
+            cut.append(f"the search for generators stopped after {count} objects")
+            break
+        seen.add(identity)
+        generator = adapt(name, value)
+        if generator is not None:
+            found[name if name not in found else f"{name}#{len(found)}"] = generator
+            # What a RandomState or an engine holds is part of its state, not one more.
+            seen.update(map(_identity, _inner(value)))
+            continue
+        children = [
+            (path, child)
+            for path, child in _children(name, value, namespace, leaves)
+            if not _is_leaf(child, leaves)
+        ]
+        if level < depth:
+            todo.extend((path, child, level + 1) for path, child in children)
+        elif children and len(cut) == 0:
+            cut.append(f"the search for generators stopped {depth} steps below {_root(name)}")
+    return Found(found, tuple(cut))
+
+
+# IPython keeps its own names among the user's: its history, its shortcuts, and module attributes.
+_IPYTHONS = re.compile(
+    r"In|Out|get_ipython|exit|quit|open|_{1,3}|_i{1,3}|_i?\d+|_[dio]h|__\w*__"
+).fullmatch
+
+
+def _root(name: str) -> str:
+    return re.split(r"[.\[{(<]", name.removeprefix("user:"), maxsplit=1)[0]
+
+
+def _inner(value: object) -> list[object]:
+    held = (getattr(value, "_bit_generator", None), getattr(value, "rng", None))
+    return [stream for stream in held if stream is not None]
+
+
+def _is_leaf(value: object, known: dict[type, bool]) -> bool:
+    kind = type(value)
+    if kind not in known:
+        bases = {f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__}
+        known[kind] = issubclass(kind, _LEAVES) or not _LEAF_CLASSES.isdisjoint(bases)
+    return known[kind]
+
+
+def _children(
+    name: str, value: Any, namespace: Mapping[str, object], leaves: dict[type, bool]
+) -> Iterator[tuple[str, object]]:
+    """What lies one step from `value`, with the expression that reaches it."""
+    if isinstance(value, (list, tuple, deque, set, frozenset, dict)):
+        items = value.values() if isinstance(value, dict) else value
+        # A million numbers are passed over by looking at their types alone.
+        if all(leaves.get(kind) or issubclass(kind, _LEAVES) for kind in set(map(type, items))):
+            return
+    if isinstance(value, (list, tuple, deque)):
+        for index, item in enumerate(value):
+            yield f"{name}[{index}]", item
+    elif isinstance(value, dict):
+        for key, item in list(value.items()):
+            yield f"{name}[{_short(key)}]", item
+    elif isinstance(value, (set, frozenset)):
+        for index, item in enumerate(value):
+            yield f"{name}{{{index}}}", item
+    elif isinstance(value, types.FunctionType):
+        yield from _of_function(name, value, namespace)
+    elif isinstance(value, types.MethodType):
+        yield f"{name}.__self__", value.__self__
+        yield f"{name}.__func__", value.__func__
+    elif isinstance(value, functools.partial):
+        yield f"{name}.func", value.func
+        yield f"{name}.args", value.args
+        yield f"{name}.keywords", value.keywords
+    elif isinstance(value, type):
+        if value.__module__ == "__main__":
+            for key, item in list(vars(value).items()):
+                yield f"{name}.{key}", item
+        return
+    if isinstance(value, types.FunctionType):
+        return
+    for key, item in list(getattr(value, "__dict__", {}).items()):
+        yield f"{name}.{_public(value, key)}", item
+    for kind in type(value).__mro__:
+        slots = vars(kind).get("__slots__", ())
+        for key in (slots,) if isinstance(slots, str) else tuple(slots):
+            place = vars(kind).get(key)
+            if isinstance(place, types.MemberDescriptorType):
+                try:
+                    yield f"{name}.{_public(value, key)}", place.__get__(value)
+                except AttributeError:  # a slot that is empty
+                    continue
+    kind = type(value)
+    if kind.__module__ == "__main__":
+        yield f"type({name.removeprefix('user:')})", kind
+
+
+def _of_function(
+    name: str, function: types.FunctionType, namespace: Mapping[str, object]
+) -> Iterator[tuple[str, object]]:
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    defaults = function.__defaults__ or ()
+    for argument, item in zip(names[len(names) - len(defaults) :], defaults, strict=True):
+        yield f"{name}({argument})", item
+    for argument, item in (function.__kwdefaults__ or {}).items():
+        yield f"{name}({argument})", item
+    for variable, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield f"{name}<{variable}>", cell.cell_contents
+        except ValueError:  # a variable that has no value yet
+            continue
+    if function.__globals__ is namespace:
+        for variable in _globals_of(code):
+            if variable in namespace:
+                yield f"user:{variable}", namespace[variable]
+    yield from ((f"{name}.{key}", item) for key, item in list(vars(function).items()))
+
+
+def _globals_of(code: types.CodeType) -> Iterator[str]:
+    """Names that a function's code, and the code inside it, may look up in the notebook."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _globals_of(constant)
+
+
+def _public(value: object, key: str) -> str:
+    """``np_random`` for an attribute ``_np_random`` that the class shows under that name."""
+    bare = key.lstrip("_")
+    return bare if bare != key and bare and hasattr(type(value), bare) else key
+
+
+def _short(key: object) -> str:
+    if isinstance(key, (str, bytes, int, float, bool, type(None))):
+        text = repr(key)
+        return text if len(text) <= 40 else f"{text[:36]}...{text[0]}"
+    return f"<{type(key).__name__}>"
