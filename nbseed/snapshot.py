@@ -1,0 +1,222 @@
+"""Snapshot: the states of all generators at one moment; capture, restore, compare."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from . import generators
+from .errors import CoverageError, StateError
+from .generators import Generator
+
+
+def fingerprint(state: bytes) -> str:
+    """32 hex digits: BLAKE2b of a state with a 128-bit digest (RFC 7693)."""
+    return hashlib.blake2b(state, digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How one snapshot differs from another; true if it does.
+
+    Attributes
+    ----------
+    changed
+        Generators whose states differ, sorted.
+    only_first, only_second
+        Generators that only one of the two has, sorted.
+    """
+
+    changed: tuple[str, ...]
+    only_first: tuple[str, ...]
+    only_second: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.changed or self.only_first or self.only_second)
+
+    def __str__(self) -> str:
+        parts = [
+            ("differ", self.changed),
+            ("only in the first", self.only_first),
+            ("only in the second", self.only_second),
+        ]
+        said = [f"{what}: {', '.join(names)}" for what, names in parts if names]
+        return "; ".join(said) or "no difference"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The states of all generators at one moment.
+
+    Attributes
+    ----------
+    states
+        Bytes by generator name, as they were: a copy that no draw changes.
+    notes
+        One sentence for each thing that is not covered.
+    """
+
+    states: Mapping[str, bytes] = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def fingerprints(self) -> dict[str, str]:
+        """32 hex digits by generator name; equal for equal states on every machine."""
+        return {name: fingerprint(state) for name, state in self.states.items()}
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """32 hex digits over the sorted (name, state) pairs.
+
+        BLAKE2b, 128 bits, of name and state in UTF-8 and raw bytes, each behind its length as 8
+        little-endian bytes, so that no two lists of pairs give the same text.
+        """
+        digest = hashlib.blake2b(digest_size=16)
+        for name in sorted(self.states):
+            for part in (name.encode(), self.states[name]):
+                digest.update(len(part).to_bytes(8, "little"))
+                digest.update(part)
+        return digest.hexdigest()
+
+    def diff(self, other: Snapshot) -> Difference:
+        """Which generators are in another state, or missing, in `other`."""
+        common = self.states.keys() & other.states.keys()
+        return Difference(
+            tuple(sorted(n for n in common if self.states[n] != other.states[n])),
+            tuple(sorted(self.states.keys() - common)),
+            tuple(sorted(other.states.keys() - common)),
+        )
+
+    def joined(self, states: Mapping[str, bytes]) -> Snapshot:
+        """This snapshot with generators that came to be after it."""
+        return Snapshot({**states, **self.states}, self.notes)
+
+    def __repr__(self) -> str:
+        return f"<Snapshot {self.fingerprint[:8]}: {', '.join(self.states) or 'no generators'}>"
+
+
+def snapshot(names: Iterable[str] | None = None) -> Snapshot:
+    """The states of all generators that exist now; nothing is moved, imported or started.
+
+    Parameters
+    ----------
+    names
+        In a notebook: the variables whose generator objects are covered too; by default all.
+    """
+    found = generators.existing(names)
+    states = {name: generator.get_state() for name, generator in found.generators.items()}
+    return Snapshot(states, found.notes)
+
+
+def fingerprints() -> dict[str, str]:
+    """The fingerprint of every generator that exists now, as 32 hex digits by name."""
+    return snapshot().fingerprints
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What a restore did.
+
+    Attributes
+    ----------
+    names
+        Generators that were set.
+    missing
+        In the snapshot, but not there now.
+    uncovered
+        There now, but not in the snapshot; left alone.
+    unfit
+        Why a generator's state does not fit it, by name; left alone.
+    """
+
+    names: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+    uncovered: tuple[str, ...] = ()
+    unfit: Mapping[str, str] = field(default_factory=dict)
+
+
+def restore(
+    snapshot: Snapshot, strict: bool = True, names: Iterable[str] | None = None
+) -> Restored:
+    """Put every generator back to its state in `snapshot`: all or nothing.
+
+    Parameters
+    ----------
+    strict
+        If the snapshot and the generators that exist now differ in their names, or a state does not
+        fit, raise. Otherwise set what fits and return what does not.
+    names
+        As for `snapshot`.
+
+    Raises
+    ------
+    CoverageError
+        In strict mode, naming the generators that only one side has.
+    StateError
+        In strict mode, if a state does not fit its generator. In both modes nothing has moved: all
+        states are checked first, and if setting one fails, those set before it are put back.
+    """
+    if not isinstance(snapshot, Snapshot):
+        raise StateError(f"restore() takes a Snapshot, got {type(snapshot).__name__}")
+    current = generators.existing(names).generators
+    targets: list[tuple[Generator, bytes]] = []
+    missing: list[str] = []
+    unfit: dict[str, str] = {}
+    for name, state in snapshot.states.items():
+        generator = current.get(name) or generators.resolve(name)
+        if generator is None:
+            missing.append(name)
+            continue
+        try:
+            if not isinstance(state, bytes):
+                raise StateError(f"{name}: the state is a {type(state).__name__}, expected bytes")
+            generator.check_state(state)
+        except StateError as error:
+            if strict:
+                raise
+            unfit[name] = str(error)
+        else:
+            targets.append((generator, state))
+    reached = {generator.name for generator, _ in targets} | set(unfit)
+    uncovered = [n for n in current if n not in reached and not _belongs(n, reached)]
+    if strict and (missing or uncovered):
+        raise CoverageError(_coverage(missing, uncovered))
+    _set_all(targets)
+    set_now = tuple(generator.name for generator, _ in targets)
+    return Restored(set_now, tuple(missing), tuple(uncovered), unfit)
+
+
+def _belongs(name: str, reached: set[str]) -> bool:
+    """Whether `name` is a device of a kind that was set as a whole, or the kind of one that was."""
+    return name.rpartition(":")[0] in reached or any(n.startswith(f"{name}:") for n in reached)
+
+
+def _coverage(missing: list[str], uncovered: list[str]) -> str:
+    said = []
+    if missing:
+        said.append(f"no longer there: {', '.join(missing)}")
+    if uncovered:
+        said.append(f"not in the snapshot: {', '.join(uncovered)}")
+    return f"{'; '.join(said)}; restore(..., strict=False) sets the others"
+
+
+def _set_all(targets: list[tuple[Generator, bytes]]) -> None:
+    """Set checked states; on any error put back those already set, and raise.
+
+    Python's own stream goes last: ``random.setstate`` either sets or does nothing, so that its
+    state, the dearest of all to read, need not be read for a way back.
+    """
+    targets = sorted(targets, key=lambda target: target[0].name == "python")
+    undo: list[tuple[Generator, bytes]] = []
+    try:
+        for generator, state in targets:
+            if generator.name != "python":
+                owner: Generator = getattr(generator, "undo", generator)
+                undo.append((owner, owner.get_state()))
+            generator.set_state(state)
+    except BaseException:
+        for generator, state in reversed(undo):
+            generator.set_state(state)
+        raise
