@@ -1,0 +1,391 @@
+"""Checkpoints and runs: the snapshot that a cell starts from, and what became of each execution."""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from . import determinism, losses, seeding
+from .errors import CheckpointError
+from .seeding import Regime
+from .snapshot import Restored, Snapshot, restore, snapshot
+
+if TYPE_CHECKING:
+    import numpy as np
+
+MAX_RUNS = 50
+"""Runs kept for one cell; the first of each checkpoint stays, to compare with."""
+MAX_CHECKPOINTS = 200
+"""Checkpoints kept in all; the one that was used longest ago goes first."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One execution of a checkpointed cell.
+
+    Attributes
+    ----------
+    number
+        1, 2, ... within the cell, over all seeds.
+    name
+        The cell's name.
+    seed
+        The seed in force when its checkpoint was taken, or None.
+    losses
+        float64 arrays of shape (steps,) by name, in the order they were recorded.
+    start, end
+        Fingerprints of the snapshot that it started from and of the generators after it: 32 hex
+        digits. `end` is "" if the end could not be read.
+    status
+        "ok", "error" or "interrupted".
+    starts, ends
+        The same by generator.
+    switches
+        Threads, default dtype, deterministic flags, versions and the like, as they were at the end.
+    error
+        The exception's type and text, if one ended the run.
+    notes
+        What was not covered or kept, a sentence each.
+    code
+        The cell's body.
+    checkpoint
+        Equal for runs that started from the same checkpoint.
+    """
+
+    number: int
+    name: str
+    seed: int | None
+    losses: dict[str, np.ndarray[Any, np.dtype[np.float64]]] = field(repr=False)
+    start: str
+    end: str
+    status: str
+    starts: Mapping[str, str] = field(repr=False, default_factory=dict)
+    ends: Mapping[str, str] = field(repr=False, default_factory=dict)
+    switches: Mapping[str, Any] = field(repr=False, default_factory=dict)
+    error: str | None = None
+    notes: tuple[str, ...] = field(repr=False, default=())
+    code: str = field(repr=False, default="")
+    checkpoint: int = field(repr=False, default=0)
+
+
+@dataclass
+class Checkpoint:
+    """A snapshot that belongs to a cell and to the seed that was in force when it was taken."""
+
+    cell: str
+    name: str
+    regime: Regime | None
+    snapshot: Snapshot
+    identity: int
+    move: int  # seeding.last_move() when the cell last ran
+
+    @property
+    def seed(self) -> int | None:
+        return None if self.regime is None else self.regime.seed
+
+
+@dataclass
+class Cell:
+    """The runs of one cell under all seeds."""
+
+    name: str
+    runs: deque[Run]
+    number: int = 0
+
+
+@dataclass
+class Running:
+    """A checkpointed cell while it runs."""
+
+    cell: str
+    checkpoint: Checkpoint
+    number: int
+    code: str
+    names: tuple[str, ...]
+    recorder: losses.Recorder
+    before: Snapshot | None  # with --isolate: where the generators go back to
+    restored: Restored | None  # None for the run that took the checkpoint
+    met_other: bool = False
+    notes: list[str] = field(default_factory=list)
+    stop_arrivals: Callable[[], None] = lambda: None
+
+    @property
+    def is_first(self) -> bool:
+        return self.restored is None
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run that has ended, and what to say of it.
+
+    Attributes
+    ----------
+    run
+        The run.
+    base
+        The first run from the same checkpoint, to compare with; None if this is it.
+    is_first
+        Whether the run took the checkpoint.
+    met_other
+        Whether the cells before it now leave another state than when the checkpoint was taken.
+    """
+
+    run: Run
+    base: Run | None
+    is_first: bool
+    met_other: bool
+
+
+class Checkpoints:
+    """All checkpoints and runs in memory, bounded."""
+
+    def __init__(self, max_runs: int = MAX_RUNS, max_checkpoints: int = MAX_CHECKPOINTS) -> None:
+        self.max_runs, self.max_checkpoints = max_runs, max_checkpoints
+        self.cells: dict[str, Cell] = {}
+        self.kept: OrderedDict[tuple[str, int | None, bool], Checkpoint] = OrderedDict()
+        self.latest: str | None = None
+        self._identities = itertools.count(1)
+        self._moves = 0  # rewinds of any cell
+
+    # -- one execution -----------------------------------------------------------------------------
+
+    def begin(
+        self,
+        cell: str,
+        name: str,
+        code: str,
+        reads: tuple[str, ...] = (),
+        uses: tuple[str, ...] = (),
+        tracked: tuple[str, ...] = (),
+        reset: bool = False,
+        isolate: bool = False,
+    ) -> Running:
+        """Take the cell's snapshot or rewind to it; from now on losses are recorded.
+
+        Parameters
+        ----------
+        cell
+            The cell's identity.
+        name
+            What it is called.
+        code
+            Its body.
+        reads, uses
+            Variables that it reads before it assigns them, and all that it mentions.
+        tracked
+            Variables whose assignments are recorded.
+        """
+        regime = _regime_for(cell)
+        key = (cell, regime.seed, regime.each_cell) if regime else (cell, None, False)
+        checkpoint = self.kept.get(key)
+        before = snapshot() if isolate else None
+        notes: list[str] = []
+        restored, met_other = None, False
+        if checkpoint is None or reset:
+            taken = snapshot(reads)
+            notes += taken.notes
+            checkpoint = Checkpoint(cell, name, regime, taken, next(self._identities), 0)
+            notes += self._keep(key, checkpoint)
+        else:
+            self.kept.move_to_end(key)
+            names = tuple(dict.fromkeys([*reads, *_variables(checkpoint.snapshot)]))
+            met_other = self._met_other(checkpoint, names)
+            restored = restore(checkpoint.snapshot, strict=False, names=names)
+            notes += left_out(restored)
+        self._moves += 1
+        checkpoint.move = self._path()
+        record = self.cells.setdefault(cell, Cell(name, deque()))
+        record.name, record.number = name, record.number + 1
+        running = Running(
+            cell, checkpoint, record.number, code, uses, losses.Recorder(tracked), before, restored,
+            met_other, notes,
+        )  # fmt: skip
+        running.stop_arrivals = seeding.on_arrival(lambda names: self._arrived(running, names))
+        losses.begin(running.recorder)
+        return running
+
+    def end(self, running: Running, status: str, error: str | None = None) -> Ended:
+        """Record how a cell ended; with ``--isolate`` the generators go back to before it."""
+        losses.end(running.recorder)
+        running.stop_arrivals()
+        after = snapshot(running.names)
+        checkpoint = running.checkpoint
+        run = Run(
+            number=running.number,
+            name=checkpoint.name,
+            seed=checkpoint.seed,
+            losses={n: s.values() for n, s in running.recorder.series.items()},
+            start=checkpoint.snapshot.fingerprint,
+            end=after.fingerprint,
+            status=status,
+            starts=dict(checkpoint.snapshot.fingerprints),
+            ends=after.fingerprints,
+            switches=determinism.switches(),
+            error=error,
+            notes=tuple(dict.fromkeys([*running.notes, *running.recorder.notes()])),
+            code=running.code,
+            checkpoint=checkpoint.identity,
+        )
+        runs = self.cells[running.cell].runs
+        base = next((r for r in runs if r.checkpoint == run.checkpoint), None)
+        runs.append(run)
+        self._trim(runs)
+        self.latest = running.cell
+        checkpoint.move = self._path()  # a seed that the cell itself sets is no news from above
+        if running.before is not None:
+            restore(running.before, strict=False)
+        return Ended(run, base, running.is_first, running.met_other)
+
+    def abandon(self, running: Running) -> None:
+        """Forget a run whose end cannot be recorded; nothing stays patched."""
+        losses.end(running.recorder)
+        running.stop_arrivals()
+
+    def _arrived(self, running: Running, names: list[str]) -> None:
+        """A library that the cell imports joins the checkpoint in the state it has right then."""
+        losses.patch()
+        checkpoint = running.checkpoint
+        states = snapshot(()).states
+        new = {n: states[n] for n in names if n in states and n not in checkpoint.snapshot.states}
+        checkpoint.snapshot = checkpoint.snapshot.joined(new)
+
+    def _met_other(self, checkpoint: Checkpoint, names: tuple[str, ...]) -> bool:
+        """Whether what ran above leaves another state than when the checkpoint was taken.
+
+        That can be told only if, since the cell's last run, generators were put on a known path: by
+        a seed, or by the rewind of another cell. Without it they are where the last run left them.
+        """
+        if self._path() == checkpoint.move:
+            return False
+        met, taken = snapshot(names).fingerprints, checkpoint.snapshot.fingerprints
+        # A stream that is where this cell's own last run left it tells nothing of the cells above.
+        last = next((r for r in reversed(self.cells[checkpoint.cell].runs)), None)
+        own = last.ends if last else {}
+        return any(met[n] not in (taken[n], own.get(n)) for n in taken if n in met)
+
+    def _path(self) -> int:
+        return seeding.last_move() * 1_000_000_000 + self._moves
+
+    def _keep(self, key: tuple[str, int | None, bool], checkpoint: Checkpoint) -> list[str]:
+        self.kept[key] = checkpoint
+        self.kept.move_to_end(key)
+        notes = []
+        while len(self.kept) > max(1, self.max_checkpoints):
+            _, dropped = self.kept.popitem(last=False)
+            notes.append(
+                f"the checkpoint of {dropped.name} was dropped: {self.max_checkpoints} are kept"
+            )
+            if not any(other.cell == dropped.cell for other in self.kept.values()):
+                del self.cells[dropped.cell]
+        return notes
+
+    def _trim(self, runs: deque[Run]) -> None:
+        """Keep the newest runs, and the first of each checkpoint that still has others."""
+        while len(runs) > max(2, self.max_runs):
+            firsts: set[int] = set()
+            for index, run in enumerate(runs):
+                is_first = run.checkpoint not in firsts
+                firsts.add(run.checkpoint)
+                later = itertools.islice(runs, index + 1, None)
+                if not is_first or all(other.checkpoint != run.checkpoint for other in later):
+                    del runs[index]
+                    break
+            else:
+                del runs[0]
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        """The names of the cells that have checkpoints or runs, oldest first."""
+        return list(dict.fromkeys(cell.name for cell in self.cells.values()))
+
+    def runs(self, name: str | None = None) -> list[Run]:
+        """The kept runs of one cell, or of all, oldest first."""
+        if name is None:
+            return [run for cell in self.cells.values() for run in cell.runs]
+        self._check(name)
+        return [run for cell in self.cells.values() if cell.name == name for run in cell.runs]
+
+    def latest_name(self) -> str:
+        """The name of the cell that ran last; CheckpointError if none has run."""
+        if self.latest is None or self.latest not in self.cells:
+            raise CheckpointError("no checkpointed cell has run; %%rngcheckpoint makes a cell one")
+        return self.cells[self.latest].name
+
+    def find(self, name: str) -> Checkpoint:
+        """The newest checkpoint of a cell, that of the seed in force if there is one."""
+        self._check(name)
+        found = [c for c in self.kept.values() if c.name == name]
+        if not found:
+            raise CheckpointError(f"{name} has runs, but no checkpoint")
+        regime = seeding.in_force()
+        fitting = [c for c in found if c.seed == (regime.seed if regime else None)]
+        return (fitting or found)[-1]
+
+    def drop(self, name: str) -> int:
+        """Forget a cell's checkpoints and runs; returns how many checkpoints there were."""
+        self._check(name)
+        keys = [key for key, checkpoint in self.kept.items() if checkpoint.name == name]
+        for key in keys:
+            del self.kept[key]
+        for cell in [key for key, cell in self.cells.items() if cell.name == name]:
+            del self.cells[cell]
+        return len(keys)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.cells.clear()
+        self.kept.clear()
+        self.latest = None
+
+    def _check(self, name: str) -> None:
+        if name not in self.names():
+            known = ", ".join(self.names()) or "none yet"
+            raise CheckpointError(f"no checkpoint is called {name!r}; there are: {known}")
+
+
+def _regime_for(cell: str) -> Regime | None:
+    """The seed in force, looking past what the cell itself has set when it ran before."""
+    regime = seeding.in_force()
+    while regime is not None and regime.cell == cell:
+        regime = regime.before
+    return regime
+
+
+def _variables(taken: Snapshot) -> list[str]:
+    """The variables that the user's objects in a snapshot hang from."""
+    names = [name.removeprefix("user:") for name in taken.states if name.startswith("user:")]
+    heads = ["".join(itertools.takewhile(lambda c: c.isalnum() or c == "_", n)) for n in names]
+    return list(dict.fromkeys(heads))
+
+
+def left_out(restored: Restored) -> list[str]:
+    """What a restore could not do, a sentence each."""
+    notes = [f"not rewound: {reason}" for reason in restored.unfit.values()]
+    if restored.missing:
+        notes.append(f"not rewound, no longer there: {', '.join(restored.missing)}")
+    if restored.uncovered:
+        notes.append(f"not in the checkpoint: {', '.join(restored.uncovered)}")
+    return notes
+
+
+CHECKPOINTS = Checkpoints()
+
+
+def runs(name: str | None = None) -> list[Run]:
+    """The runs of checkpointed cells, oldest first.
+
+    Parameters
+    ----------
+    name
+        Of one cell; by default of all.
+
+    Raises
+    ------
+    CheckpointError
+        If no cell has that name.
+    """
+    return CHECKPOINTS.runs(name)

@@ -1,0 +1,250 @@
+"""What became of a run, as one line of text, as HTML, and as data."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .checkpoints import Ended, Run
+
+if TYPE_CHECKING:
+    import numpy as np
+
+MIME = "application/vnd.nbseed.runs+json"
+VERSION = 1
+_SHOWN = 20  # lines; a cell under %%timeit may have run thousands of times
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to beside the first one from its checkpoint; a pure comparison.
+
+    Attributes
+    ----------
+    elsewhere
+        Generators that ended in another state.
+    parted
+        For each loss that differs: its name, the first step that does, and both values.
+    steps
+        Steps compared, by loss.
+    unequal
+        Losses of which one run has more steps, with both lengths.
+    lacking
+        Losses that only one of the two has.
+    """
+
+    elsewhere: tuple[str, ...]
+    parted: tuple[tuple[str, int, float, float], ...]
+    steps: dict[str, int]
+    unequal: dict[str, tuple[int, int]]
+    lacking: tuple[str, ...]
+
+    @property
+    def same(self) -> bool:
+        return not (self.elsewhere or self.parted or self.unequal or self.lacking)
+
+
+def compare(base: Run, run: Run) -> Outcome:
+    """Which generators ended elsewhere, and where the losses part."""
+    common = [name for name in run.ends if name in base.ends]
+    parted, steps, unequal = [], {}, {}
+    for name in run.losses:
+        if name in base.losses:
+            first, second = base.losses[name], run.losses[name]
+            steps[name] = min(len(first), len(second))
+            if len(first) != len(second):
+                unequal[name] = (len(first), len(second))
+            step = first_difference(first, second)
+            if step is not None:
+                parted.append((name, step, float(first[step]), float(second[step])))
+    return Outcome(
+        tuple(name for name in common if run.ends[name] != base.ends[name]),
+        tuple(parted),
+        steps,
+        unequal,
+        tuple(sorted(base.losses.keys() ^ run.losses.keys())),
+    )
+
+
+def first_difference(
+    first: np.ndarray[Any, np.dtype[np.float64]], second: np.ndarray[Any, np.dtype[np.float64]]
+) -> int | None:
+    """The first step at which two series of float64 differ in any bit, over their common part."""
+    length = min(len(first), len(second))
+    differ = first[:length].view("u8") != second[:length].view("u8")
+    return int(differ.argmax()) if differ.any() else None
+
+
+def sentence(ended: Ended) -> str:
+    """One line: ``train, run 2: rewound to 4f09c1d2; same draws; losses bit-identical``."""
+    run, base = ended.run, ended.base
+    parts = [_how_it_began(ended)]
+    if base is None:
+        parts.append(_draws_of(run))
+        parts += [f"{len(v)} values of {n}" for n, v in run.losses.items() if len(v)]
+        parts += _how_it_ended(run)
+        return f"{run.name}, run {run.number}: {'; '.join(parts)}"
+    outcome = compare(base, run)
+    whole = run.status == base.status == "ok"
+    alike = (run.status, run.error) == (base.status, base.error)
+    parts += [f"{said}, as run {base.number}" if alike else said for said in _how_it_ended(run)]
+    if base.status != "ok" and not alike:
+        parts.append(f"run {base.number} was {_ended_as(base)}")
+    if not outcome.elsewhere:
+        parts.append("same draws" if _moved(run) else "drew nothing, as before")
+    elif whole:
+        parts.append(f"other draws: {_list(outcome.elsewhere)} ended elsewhere")
+    parts += _losses(outcome)
+    return f"{run.name}, run {run.number}: {'; '.join(parts)}"
+
+
+def _how_it_began(ended: Ended) -> str:
+    run = ended.run
+    if ended.is_first:
+        under = "no seed in force" if run.seed is None else f"seed {run.seed}"
+        return f"checkpoint {run.start[:8]} taken ({under})"
+    return f"rewound to {run.start[:8]}"
+
+
+def _how_it_ended(run: Run) -> list[str]:
+    if run.status == "ok":
+        return []
+    return [_ended_as(run)]
+
+
+def _ended_as(run: Run) -> str:
+    if run.status == "interrupted":
+        return "interrupted"
+    return f"ended by {run.error}" if run.error else "ended by an error"
+
+
+def _moved(run: Run) -> list[str]:
+    return [name for name, end in run.ends.items() if run.starts.get(name, end) != end]
+
+
+def _draws_of(run: Run) -> str:
+    moved = _moved(run)
+    return f"drew from {_list(moved)}" if moved else "drew nothing"
+
+
+def _losses(outcome: Outcome) -> list[str]:
+    said = []
+    for name, step, first, second in outcome.parted:
+        what = "losses part" if name == "loss" else f"{name} parts"
+        said.append(f"{what} at step {step} ({first!r}, now {second!r})")
+    parted = {name for name, *_ in outcome.parted}
+    for name, steps in outcome.steps.items():
+        if name in parted:
+            continue
+        what = "losses" if name == "loss" else name
+        if name in outcome.unequal:
+            before, now = outcome.unequal[name]
+            said.append(
+                f"{what} bit-identical over the common {_steps(steps)} ({before}, now {now})"
+            )
+        else:
+            said.append(f"{what} bit-identical ({_steps(steps)})")
+    if outcome.lacking:
+        said.append(f"recorded in one run only: {_list(outcome.lacking)}")
+    return said
+
+
+def _steps(count: int) -> str:
+    return "1 step" if count == 1 else f"{count} steps"
+
+
+def _list(names: tuple[str, ...] | list[str], most: int = 6) -> str:
+    names = list(names)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def notes(ended: Ended) -> list[str]:
+    """What the user should know beside the outcome, a sentence each."""
+    said = list(ended.run.notes)
+    if ended.met_other:
+        said.append(
+            "the cells before this one now leave another state than when its checkpoint was taken; "
+            "--reset takes it anew"
+        )
+    return said
+
+
+def text(reports: list[Ended]) -> str:
+    """The lines of all runs of one cell, with their notes."""
+    lines = []
+    for ended in reports[-_SHOWN:]:
+        lines.append(sentence(ended))
+        lines += [f"  note: {note}" for note in notes(ended)]
+    if len(reports) > _SHOWN:
+        lines.insert(0, f"{len(reports) - _SHOWN} earlier runs of this cell are not shown")
+    return "\n".join(lines)
+
+
+def as_html(reports: list[Ended]) -> str:
+    """The same for a notebook. It takes the page's own colours, so it fits any theme."""
+    rows = []
+    for ended in reports[-_SHOWN:]:
+        mark, colour, word = _mark(ended)
+        head, _, rest = sentence(ended).partition(": ")
+        rows.append(
+            f'<div style="border-left:3px solid {colour};padding:1px 0 1px 8px">'
+            f'<span role="img" aria-label="{word}" title="{word}" style="color:{colour};'
+            f'font-weight:bold">{mark}</span> <b>{html.escape(head)}</b>: {html.escape(rest)}'
+            + "".join(
+                f'<div style="opacity:.75;padding-left:1.2em">{html.escape(note)}</div>'
+                for note in notes(ended)
+            )
+            + "</div>"
+        )
+    if len(reports) > _SHOWN:
+        rows.insert(0, f"<div>{len(reports) - _SHOWN} earlier runs are not shown</div>")
+    return (
+        '<div class="nbseed-report" style="font-size:90%;line-height:1.5;margin:2px 0">'
+        + "".join(rows)
+        + "</div>"
+    )
+
+
+def _mark(ended: Ended) -> tuple[str, str, str]:
+    """A sign, a colour that both themes and colour-blind eyes can tell, and the word for it."""
+    if ended.run.status != "ok":
+        return "!", "#b8860b", "not finished"
+    if ended.base is None:
+        return "●", "#7f7f7f", "checkpoint taken"
+    if compare(ended.base, ended.run).same:
+        return "=", "#2a7fbf", "same as the first run"
+    return "≠", "#d55e00", "differs from the first run"
+
+
+def data(reports: list[Ended]) -> dict[str, Any]:
+    """The runs as JSON values, so that a saved notebook holds the fingerprints."""
+    return {"version": VERSION, "runs": [_data_of(ended) for ended in reports[-_SHOWN:]]}
+
+
+def _data_of(ended: Ended) -> dict[str, Any]:
+    run, base = ended.run, ended.base
+    found: dict[str, Any] = {
+        "name": run.name,
+        "number": run.number,
+        "seed": run.seed,
+        "status": run.status,
+        "error": run.error,
+        "start": run.start,
+        "end": run.end,
+        "starts": dict(run.starts),
+        "ends": dict(run.ends),
+        "steps": {name: len(values) for name, values in run.losses.items()},
+        "switches": dict(run.switches),
+        "notes": notes(ended),
+        "first": ended.is_first,
+        "text": sentence(ended),
+    }
+    if base is not None:
+        outcome = compare(base, run)
+        found["compared_with"] = base.number
+        found["same"] = outcome.same
+        found["elsewhere"] = list(outcome.elsewhere)
+        found["parted"] = {name: step for name, step, *_ in outcome.parted}
+    return found
