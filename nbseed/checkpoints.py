@@ -126,7 +126,8 @@ class Ended:
     run
         The run.
     base
-        The first run from the same checkpoint, to compare with; None if this is it.
+        The run to compare with: the first from the same checkpoint that went to its end, else the
+        first; None if this is it.
     is_first
         Whether the run took the checkpoint.
     met_other
@@ -230,7 +231,8 @@ class Checkpoints:
             checkpoint=checkpoint.identity,
         )
         runs = self.cells[running.cell].runs
-        base = next((r for r in runs if r.checkpoint == run.checkpoint), None)
+        earlier = [r for r in runs if r.checkpoint == run.checkpoint]
+        base = next((r for r in earlier if r.status == "ok"), earlier[0] if earlier else None)
         runs.append(run)
         self._trim(runs)
         self.latest = running.cell

@@ -469,7 +469,7 @@ def show_losses(shell: Any, name: str, args: Any) -> None:
         axes = overlay(runs, metric=args.metric, last=args.last, log=args.log)
     except ValueError as error:
         raise UsageError(f"{name}: {error}") from None
-    figure = axes.figure
+    figure: Any = axes.figure
     if args.save:
         try:
             figure.savefig(os.path.expanduser(args.save), dpi=150)

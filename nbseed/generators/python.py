@@ -11,7 +11,9 @@ from ..errors import StateError
 from .protocol import Room
 
 # 624 words of MT19937 and the position, then whether a Gaussian is kept, and which.
-_LAYOUT = struct.Struct("<625IBd")
+_WORDS = struct.Struct("<625I")
+_GAUSS = struct.Struct("<Bd")
+_SIZE = _WORDS.size + _GAUSS.size
 
 
 class _Stream(Protocol):
@@ -32,18 +34,18 @@ class PythonGenerator:
     def get_state(self) -> bytes:
         state: Any = self.stream.getstate()
         _, words, gauss = state
-        return _LAYOUT.pack(*words, gauss is not None, gauss or 0.0)
+        return _WORDS.pack(*words) + _GAUSS.pack(gauss is not None, gauss or 0.0)
 
     def check_state(self, state: bytes) -> None:
-        if len(state) != _LAYOUT.size:
-            raise StateError(f"{self.name}: {len(state)} bytes, expected {_LAYOUT.size}")
+        if len(state) != _SIZE:
+            raise StateError(f"{self.name}: {len(state)} bytes, expected {_SIZE}")
         position, kept = struct.unpack_from("<IB", state, 4 * 624)
         if position > 624 or kept > 1:
             raise StateError(f"{self.name}: not a state of Python's random")
 
     def set_state(self, state: bytes) -> None:
-        *words, kept, gauss = _LAYOUT.unpack(state)
-        self.stream.setstate((3, tuple(words), gauss if kept else None))
+        kept, gauss = _GAUSS.unpack_from(state, _WORDS.size)
+        self.stream.setstate((3, _WORDS.unpack_from(state), gauss if kept else None))
 
     def seed(self, seed: int) -> None:
         self.stream.seed(seed)

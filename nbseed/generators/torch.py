@@ -7,6 +7,7 @@ Nothing here starts a device: its state is read only once torch says that it is 
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import os
@@ -39,6 +40,12 @@ def _torch() -> Any:
     return sys.modules["torch"]
 
 
+@functools.cache
+def _nobodys() -> torch.Generator:
+    generator: torch.Generator = _torch().Generator()
+    return generator
+
+
 @dataclass(frozen=True)
 class TorchGenerator:
     """A ``torch.Generator``: the CPU's default one, or the user's on any device."""
@@ -55,7 +62,7 @@ class TorchGenerator:
             return
         _check_length(self.name, state, _CPU_STATE)
         try:  # torch looks at the words' position itself; let it, on a generator of nobody's
-            _torch().Generator().set_state(_to_tensor(state))
+            _nobodys().set_state(_to_tensor(state))
         except RuntimeError as error:
             raise StateError(f"{self.name}: not a state of torch's CPU generator") from error
 

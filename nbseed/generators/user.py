@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import re
+import site
 import sys
+import sysconfig
 import types
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random, SystemRandom
@@ -22,9 +24,11 @@ COUNT = 20_000
 """How many objects one search looks at."""
 
 _LEAVES = (
-    str, bytes, bytearray, int, float, complex, bool, type(None), types.ModuleType, types.CodeType,
+    str, bytes, bytearray, int, float, complex, bool, type(None), types.CodeType,
     types.BuiltinFunctionType, types.GeneratorType, types.CoroutineType, types.FrameType, range,
 )  # fmt: skip
+# A torch module alone has a dozen of them, most of them empty.
+_CONTAINERS = {list, tuple, dict, set, frozenset, deque, OrderedDict}
 # Objects that hold no generator, or a great many numbers: by the module and name of their class.
 _LEAF_CLASSES = {
     "numpy.ndarray", "torch.Tensor", "torch.nn.parameter.Parameter", "pandas.DataFrame",
@@ -175,7 +179,7 @@ def find(
         children = [
             (path, child)
             for path, child in _children(name, value, namespace, leaves)
-            if not _is_leaf(child, leaves)
+            if not _is_leaf(child, leaves) and (child or type(child) not in _CONTAINERS)
         ]
         if level < depth:
             todo.extend((path, child, level + 1) for path, child in children)
@@ -230,6 +234,12 @@ def _children(
     elif isinstance(value, types.MethodType):
         yield f"{name}.__self__", value.__self__
         yield f"{name}.__func__", value.__func__
+    elif isinstance(value, types.ModuleType):
+        if _is_users_module(value):
+            for key, item in list(vars(value).items()):
+                if not isinstance(item, types.ModuleType):
+                    yield f"{name}.{key}", item
+        return
     elif isinstance(value, functools.partial):
         yield f"{name}.func", value.func
         yield f"{name}.args", value.args
@@ -238,8 +248,6 @@ def _children(
         if value.__module__ == "__main__":
             for key, item in list(vars(value).items()):
                 yield f"{name}.{key}", item
-        return
-    if isinstance(value, types.FunctionType):
         return
     for key, item in list(getattr(value, "__dict__", {}).items()):
         yield f"{name}.{_public(value, key)}", item
@@ -272,11 +280,31 @@ def _of_function(
             yield f"{name}<{variable}>", cell.cell_contents
         except ValueError:  # a variable that has no value yet
             continue
-    if function.__globals__ is namespace:
-        for variable in _globals_of(code):
-            if variable in namespace:
-                yield f"user:{variable}", namespace[variable]
-    yield from ((f"{name}.{key}", item) for key, item in list(vars(function).items()))
+    home = function.__globals__
+    module = sys.modules.get(function.__module__ or "")
+    if home is namespace:
+        head = "user:"
+    elif module is not None and vars(module) is home and _is_users_module(module):
+        head = f"user:{module.__name__}."
+    else:
+        return
+    for variable in _globals_of(code):
+        if variable in home and not isinstance(home[variable], types.ModuleType):
+            yield f"{head}{variable}", home[variable]
+
+
+@functools.cache
+def _library_folders() -> tuple[str, ...]:
+    kinds = ("stdlib", "platstdlib", "purelib", "platlib")
+    return (*(sysconfig.get_path(kind) for kind in kinds), site.getusersitepackages())
+
+
+def _is_users_module(module: types.ModuleType) -> bool:
+    """Whether a module is of the user's own: its file lies outside Python and what is installed."""
+    file = getattr(module, "__file__", None)
+    if module.__name__.partition(".")[0] in ("__main__", "nbseed", *sys.builtin_module_names):
+        return False
+    return file is not None and not file.startswith(_library_folders())
 
 
 def _globals_of(code: types.CodeType) -> Iterator[str]:
