@@ -1,4 +1,4 @@
-"""The losses of a cell's runs in one figure: same or not, and where do they part?
+"""The losses of a cell's runs in one figure: whether they are the same, and where they part.
 
 `compare` and `decimate` lay the data out and `verdict` says it in a sentence, without matplotlib;
 `overlay` draws.
@@ -119,8 +119,8 @@ def compare(runs: Iterable[Run], metric: str = "loss") -> Comparison:
         raise ValueError("no runs to overlay: a cell under %%rngcheckpoint records one each time")
     if not any(metric in run.losses for run in runs):
         names = list(dict.fromkeys(name for run in runs for name in run.losses))
-        known = f"they have: {', '.join(map(repr, names))}" if names else "they recorded no values"
-        raise ValueError(f"none of the {len(runs)} runs has the metric {metric!r}; {known}")
+        known = f"recorded: {', '.join(names)}" if names else "nothing was recorded"
+        raise ValueError(f"no run has the metric {metric!r}; {known}")
     curves: list[Curve] = []
     chain: list[Curve] = []
     silent: list[Run] = []
@@ -141,7 +141,7 @@ def compare(runs: Iterable[Run], metric: str = "loss") -> Comparison:
 
 
 def verdict(runs: Iterable[Run], metric: str = "loss") -> str:
-    """One sentence: same or not, and where do they part?
+    """One sentence: whether the runs are the same, and where they part.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def _verdict(comparison: Comparison) -> str:
         if others:
             said += f"; {len(others)} more {'differs' if len(others) == 1 else 'differ'}"
     elif len(curves) == 1:
-        said = f"{runs}, {_count(*lengths, 'step')}"
+        said = f"{runs}, {_count(min(lengths), 'step')}"
     else:
         said = f"{runs}, bit-identical"
         if len(lengths) > 1:
@@ -195,9 +195,9 @@ def decimate(values: Values, width: int) -> tuple[Steps, Values]:
     if width == 1:
         return np.arange(len(values)), np.where(np.isfinite(values), values, np.nan)
     columns = -(-len(values) // width)
-    table = np.full(columns * width, np.nan)
-    table[: len(values)] = values
-    table = table.reshape(columns, width)
+    padded = np.full(columns * width, np.nan)
+    padded[: len(values)] = values
+    table = padded.reshape(columns, width)
     finite = np.isfinite(table)
     least = np.where(finite, table, np.inf).argmin(axis=1)
     greatest = np.where(finite, table, -np.inf).argmax(axis=1)
@@ -244,7 +244,7 @@ def overlay(
     ValueError
         No runs, no run with that metric, or `last` below 1.
     """
-    if last is not None and (isinstance(last, bool) or not isinstance(last, int) or last < 1):
+    if last is not None and (isinstance(last, bool) or not hasattr(last, "__index__") or last < 1):
         raise ValueError(f"last is the number of steps to show, 1 or more; got {last!r}")
     return _Drawing(compare(runs, metric), last).draw(ax, log)
 
@@ -252,7 +252,7 @@ def overlay(
 def as_png(ax: Axes) -> bytes:
     """The figure that `ax` stands in as PNG, under the user's ``savefig`` settings."""
     buffer = io.BytesIO()
-    ax.get_figure(root=True).savefig(buffer, format="png")  # type: ignore[union-attr]
+    ax.figure.canvas.figure.savefig(buffer, format="png")  # of a subfigure, too
     return buffer.getvalue()
 
 
@@ -267,6 +267,11 @@ class _Drawing:
         self.width = 1 if self.shown <= 2 * _COLUMNS else -(-self.shown // _COLUMNS)
         self.rows = _rows(comparison)
         self.styles = self._styles()
+        # Of curves that are equal in bits and in looks, one is drawn: no pixel would differ.
+        self.drawn: dict[tuple[Any, ...], tuple[Curve, dict[str, Any]]] = {}
+        for curve, style in zip(comparison.curves, self.styles, strict=True):
+            bits = len(curve.values) if curve.parts is None else curve
+            self.drawn.setdefault((bits, id(style), curve.run.status), (curve, style))
 
     def _styles(self) -> list[dict[str, Any]]:
         """How to draw each curve: one look a row of the legend, and one for those it counts."""
@@ -299,7 +304,7 @@ class _Drawing:
         comparison, own = self.comparison, ax is None
         two = len(comparison.curves) > 1
         ax, below = _new_axes(two) if ax is None else (ax, _axes_below(ax) if two else None)
-        for curve, style in zip(comparison.curves, self.styles, strict=True):
+        for curve, style in self.drawn.values():
             self._draw_curve(ax, curve, style)
         notes = self._notes()
         if log:
@@ -308,7 +313,8 @@ class _Drawing:
             self._draw_differences(below)
             self._mark_parting(ax, below)
             ax.tick_params(labelbottom=False)
-            ax.get_figure().align_ylabels([ax, below])  # type: ignore[union-attr]
+            ax.figure.align_ylabels([ax, below])
+            ax.figure.sca(ax)  # what the user draws next is not meant for the difference
         if not comparison.curves:
             _say(ax, f"no {comparison.metric} values")
         ax.set_ylabel(comparison.metric, parse_math=False)
@@ -319,8 +325,6 @@ class _Drawing:
             ax.set_xlim(self.start - 1, self.start + 1)
         ax.set_title(_verdict(comparison), wrap=True, parse_math=False)
         self._legend(ax, notes, own)
-        if own:  # a figure that pyplot does not know is shown as a cell's last value
-            ax._repr_png_ = functools.partial(as_png, ax)  # type: ignore[attr-defined]
         return ax
 
     def _draw_curve(self, ax: Axes, curve: Curve, style: dict[str, Any]) -> None:
@@ -344,9 +348,7 @@ class _Drawing:
         steps, kept = decimate(values, self.width)
         there = np.concatenate([[False], np.isfinite(kept), [False]])
         alone = np.flatnonzero(there[1:-1] & ~there[:-2] & ~there[2:])
-        size = style["linewidth"] + 3
-        dots = {"marker": "o", "markersize": size, "markeredgewidth": 0, "markevery": list(alone)}
-        ax.plot(steps + self.start, kept, **style, **dots)
+        ax.plot(steps + self.start, kept, **style | _dots(style, alone.tolist()))
 
     def _mark(
         self, ax: Axes, steps: Any, at: Any, style: dict[str, Any], marker: str, **more: Any
@@ -358,34 +360,37 @@ class _Drawing:
         import numpy as np
 
         sizes: list[float] = []
-        for curve, style in zip(self.comparison.curves, self.styles, strict=True):
+        low = high = 0.0
+        for curve, style in self.drawn.values():
             values = curve.values[self.start :]
             reference = self.comparison.reference[self.start :][: len(values)]
             values = values[: len(reference)]
             if not len(values):
                 continue
             if curve.parts is None:
-                apart = np.zeros(len(values))
-            else:
-                with np.errstate(invalid="ignore", over="ignore"):
-                    apart = values - reference
-                size = np.abs(apart[np.isfinite(apart) & (apart != 0)])
-                sizes += [size.min(), size.max()] if len(size) else []
-                if curve.parts >= self.start:
-                    step = curve.parts - self.start
-                    at = apart[step] if np.isfinite(apart[step]) else 0
-                    self._mark(below, [step], [at], style, "D")
+                ends = [self.start, self.start + len(values) - 1]
+                below.plot(ends, [0, 0], **style | _dots(style, [0] if len(values) == 1 else []))
+                continue
+            with np.errstate(invalid="ignore", over="ignore"):
+                apart = values - reference
+            size = apart[np.isfinite(apart) & (apart != 0)]
+            if len(size):
+                low, high = min(low, float(size.min())), max(high, float(size.max()))
+                sizes.append(np.abs(size).min())
             self._plot(below, apart, style)
+            if curve.parts >= self.start:
+                step = curve.parts - self.start
+                at = apart[step] if np.isfinite(apart[step]) else 0
+                self._mark(below, [step], [at], style, "D", alpha=style.get("alpha", 1))
         if not self.comparison.parting:
             below.set(ylim=(-1, 1), yticks=[0])
             _say(below, "no bit differs")
         elif sizes:
-            top = max(sizes)
-            linear = _decade(max(min(sizes), top * 1e-18))
+            linear = _decade(max(min(sizes), max(high, -low) * 1e-18))
+            below.set_ylim(max(3 * low - linear, -1e308), min(3 * high + linear, 1e308))
             below.set_yscale("symlog", linthresh=linear, linscale=0.5)
-            low, high = below.get_ylim()
-            ticks = np.array([-_decade(top), 0, _decade(top)])
-            below.set_yticks(ticks[(low <= ticks) & (ticks <= high)])
+            tops = {0.0, -_decade(-low) if low else 0.0, _decade(high) if high else 0.0}
+            below.set_yticks(sorted(tops))  # all decades would not fit
             below.set_yticks([], minor=True)
         else:  # only signs of zero or bits of NaN
             below.set(ylim=(-1, 1), yticks=[0])
@@ -393,6 +398,7 @@ class _Drawing:
 
     def _mark_parting(self, ax: Axes, below: Axes) -> None:
         from matplotlib import rcParams
+        from matplotlib.patheffects import withStroke
 
         parting = self.comparison.parting
         if not parting or parting[0].parts is None or parting[0].parts < self.start:
@@ -410,6 +416,7 @@ class _Drawing:
             ha="right" if left else "left",
             va="top",
             fontsize="small",
+            path_effects=[withStroke(linewidth=3, foreground=below.get_facecolor())],
         )
 
     def _notes(self) -> list[str]:
@@ -445,22 +452,24 @@ class _Drawing:
         rows: list[tuple[Line2D, str]] = []
         for row in self.rows:
             status = curves[row[0]].run.status
-            end = {"marker": _ENDS.get(status, ""), "markersize": 5}
-            rows.append((Line2D([], [], **self.styles[row[0]], **end), self._label(row)))
+            look = self.styles[row[0]] | {"marker": _ENDS.get(status, ""), "markersize": 5}
+            rows.append((Line2D([], [], **look), self._label(row)))
         named = {index for row in self.rows for index in row}
         others = [index for index in range(len(curves)) if index not in named]
         if others:
             apart = sum(curves[index].parts is not None for index in others)
-            said = f"{len(others)} more, of which {apart} part from {self._first}"
-            rows.append((Line2D([], [], **self.styles[others[0]]), said))
+            kinds = {"part": apart, "identical": len(others) - apart}
+            said = ", ".join(f"{count} {word}" for word, count in kinds.items() if count)
+            rows.append((Line2D([], [], **self.styles[others[0]]), f"{len(others)} more: {said}"))
         rows += [(Line2D([], [], linestyle="none"), note) for note in notes]
         if not rows:
             return
-        handles, labels = zip(*rows, strict=True)
-        labels = [textwrap.fill(label, 90 if own else 60) for label in labels]
+        handles = [handle for handle, _ in rows]
+        labels = [textwrap.fill(label, 90 if own else 60) for _, label in rows]
         if own:
-            place = {"loc": "outside lower left", "frameon": False}
-            legend = ax.get_figure().legend(handles, labels, fontsize="small", **place)  # type: ignore[union-attr]
+            legend = ax.figure.legend(
+                handles, labels, loc="outside lower left", frameon=False, fontsize="small"
+            )
         else:
             legend = ax.legend(handles, labels, fontsize="x-small")
         for text in legend.get_texts():
@@ -476,6 +485,11 @@ class _Drawing:
         if row[0] == 0:
             outcome = (*outcome[:-1], curves[0].run.status)
         return " · ".join([self.comparison.named([curve.run for curve in curves]), *outcome])
+
+
+def _dots(style: dict[str, Any], alone: list[int]) -> dict[str, Any]:
+    size = style["linewidth"] + 3
+    return {"marker": "o", "markersize": size, "markeredgewidth": 0, "markevery": alone}
 
 
 def _outcome(curve: Curve) -> tuple[str, str, str]:
@@ -499,7 +513,8 @@ def _rows(comparison: Comparison) -> list[list[int]]:
         alike.values(),
         key=lambda row: (curves[row[0]] not in earliest, -len(row), curves[row[0]].parts or 0),
     )
-    return [[0], *sorted(ranked[: _ENTRIES - 1])]
+    most = _ENTRIES - 1 if len(ranked) > _ENTRIES else _ENTRIES
+    return [[0], *sorted(ranked[:most])]
 
 
 def _non_finite(values: Values) -> list[tuple[str, str, int, Steps]]:
@@ -581,6 +596,7 @@ _STATIC = {"agg", "cairo", "pdf", "pgf", "ps", "svg", "template"}
 
 
 def _new_axes(two: bool) -> tuple[Axes, Axes | None]:
+    """Axes in a figure of their own; if pyplot does not know it, a cell's last value shows it."""
     if _has_windows():
         from matplotlib import pyplot
 
@@ -589,18 +605,18 @@ def _new_axes(two: bool) -> tuple[Axes, Axes | None]:
         from matplotlib.figure import Figure
 
         figure = Figure(layout="constrained")
-    if not two:
-        return figure.add_subplot(), None
-    grid = figure.add_gridspec(2, 1, height_ratios=(5, 2))
+    grid = figure.add_gridspec(2 if two else 1, height_ratios=(5, 2) if two else None)
     ax = figure.add_subplot(grid[0])
-    below = figure.add_subplot(grid[1], sharex=ax, label=_LABEL)
-    return ax, below
+    if not _has_windows():
+        ax._repr_png_ = functools.partial(as_png, ax)  # type: ignore[attr-defined]
+    return ax, figure.add_subplot(grid[1], sharex=ax, label=_LABEL) if two else None
 
 
 def _axes_below(ax: Axes) -> Axes:
     """Axes for the difference that take the lower part of the place of `ax`."""
     from mpl_toolkits.axes_grid1 import make_axes_locatable
 
+    axes: Axes
     for axes in ax.get_shared_x_axes().get_siblings(ax):
         if axes.get_label() == _LABEL and axes.get_figure() is ax.get_figure():
             axes.clear()

@@ -195,8 +195,10 @@ def restore(
             unfit[name] = str(error)
         else:
             targets.append((generator, state))
-    reached = {generator.name for generator, _ in targets} | set(unfit)
-    uncovered = [n for n in current if n not in reached and not _belongs(n, reached)]
+    uncovered = []
+    if current.keys() != snapshot.states.keys() or missing:
+        reached = {generator.name for generator, _ in targets} | set(unfit)
+        uncovered = [n for n in current if n not in reached and not _belongs(n, reached)]
     if strict and (missing or uncovered):
         raise CoverageError(_coverage(missing, uncovered))
     _set_all(targets)

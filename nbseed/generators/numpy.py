@@ -270,6 +270,7 @@ def _set_bit_generator(bits: np.random.BitGenerator) -> None:
     random.set_bit_generator(bits)
 
 
+@functools.cache
 def _global() -> RandomStateGenerator:
     import numpy as np
 

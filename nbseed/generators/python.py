@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import struct
 from dataclasses import dataclass
@@ -24,6 +25,12 @@ class _Stream(Protocol):
     def seed(self, a: int, /) -> None: ...
 
 
+@functools.lru_cache(maxsize=4)  # a cell is rewound to the same state over and over
+def _unpacked(state: bytes) -> tuple[object, ...]:
+    kept, gauss = _GAUSS.unpack_from(state, _WORDS.size)
+    return 3, _WORDS.unpack_from(state), gauss if kept else None
+
+
 @dataclass(frozen=True)
 class PythonGenerator:
     """A Mersenne Twister of Python's ``random``, with its kept Gaussian (``gauss_next``)."""
@@ -44,15 +51,17 @@ class PythonGenerator:
             raise StateError(f"{self.name}: not a state of Python's random")
 
     def set_state(self, state: bytes) -> None:
-        kept, gauss = _GAUSS.unpack_from(state, _WORDS.size)
-        self.stream.setstate((3, _WORDS.unpack_from(state), gauss if kept else None))
+        self.stream.setstate(_unpacked(state))
 
     def seed(self, seed: int) -> None:
         self.stream.seed(seed)
 
 
+_GLOBAL = PythonGenerator("python", random)
+
+
 def _generators() -> list[PythonGenerator]:
-    return [PythonGenerator("python", random)]
+    return [_GLOBAL]
 
 
 ROOM = Room("random", _generators, random.seed)

@@ -11,6 +11,7 @@ import functools
 import inspect
 import json
 import os
+import struct
 import sys
 import weakref
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     import torch
 
 _CPU_STATE = 5056
+# Seed, words left, whether seeded, next word: the head of CPUGeneratorImplStateLegacy.
+_CPU_HEAD = struct.Struct("<QiiQ")
 _FIRST_SEED = 67280421310721  # torch's seed before anyone has set one (c10 default_rng_seed_val)
 
 
@@ -40,12 +43,6 @@ def _torch() -> Any:
     return sys.modules["torch"]
 
 
-@functools.cache
-def _nobodys() -> torch.Generator:
-    generator: torch.Generator = _torch().Generator()
-    return generator
-
-
 @dataclass(frozen=True)
 class TorchGenerator:
     """A ``torch.Generator``: the CPU's default one, or the user's on any device."""
@@ -61,10 +58,9 @@ class TorchGenerator:
             _check_length(self.name, state, len(self.get_state()))
             return
         _check_length(self.name, state, _CPU_STATE)
-        try:  # torch looks at the words' position itself; let it, on a generator of nobody's
-            _nobodys().set_state(_to_tensor(state))
-        except RuntimeError as error:
-            raise StateError(f"{self.name}: not a state of torch's CPU generator") from error
+        _, left, seeded, following = _CPU_HEAD.unpack_from(state)
+        if seeded != 1 or not 0 < left <= 624 or following > 624:  # what torch itself looks at
+            raise StateError(f"{self.name}: not a state of torch's CPU generator")
 
     def set_state(self, state: bytes) -> None:
         self.stream.set_state(_to_tensor(state))
@@ -341,7 +337,9 @@ def families() -> list[Family]:
 _absent: dict[str, tuple[Any, Any]] = {}
 
 
+@functools.cache
 def cpu() -> TorchGenerator:
+    """The stream that torch draws from on the CPU; always the same object."""
     return TorchGenerator("torch.cpu", _torch().default_generator)
 
 

@@ -304,7 +304,9 @@ def _is_users_module(module: types.ModuleType) -> bool:
     file = getattr(module, "__file__", None)
     if module.__name__.partition(".")[0] in ("__main__", "nbseed", *sys.builtin_module_names):
         return False
-    return file is not None and not file.startswith(_library_folders())
+    if file is None or file.startswith(_library_folders()):
+        return False
+    return not {"site-packages", "dist-packages"}.intersection(file.replace("\\", "/").split("/"))
 
 
 def _globals_of(code: types.CodeType) -> Iterator[str]:
