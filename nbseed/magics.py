@@ -27,6 +27,7 @@ from .errors import CheckpointError, NbseedError
 from .reads import names_read, names_used
 from .snapshot import restore, snapshot
 
+MAX_REPEATS = 1000  # each is a copy of the body's tree
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
@@ -208,8 +209,8 @@ class NBSeed(Magics):
         args = parse_argstring(self.rngcheckpoint, line)
         if cell is None:
             raise UsageError("%%rngcheckpoint stands at the head of a cell, with two % signs")
-        if args.runs < 1:
-            raise UsageError(f"--runs takes a number from 1 on, got {args.runs}")
+        if not 1 <= args.runs <= MAX_REPEATS:
+            raise UsageError(f"--runs takes a number from 1 to {MAX_REPEATS}, got {args.runs}")
         if args.name is not None and args.name.startswith("-"):
             raise UsageError(f"unknown option {args.name}")
         if cell != FOLLOWS:
@@ -361,10 +362,10 @@ class NBSeed(Magics):
             try:
                 args = parse_argstring(self.rngcheckpoint, self.shell.var_expand(line))
                 runs, names = args.runs, names | set(_names(args.track))
-            except (UsageError, NbseedError):
-                return tree  # the magic says so when it runs
+            except Exception:  # the magic meets the same arguments and says what is wrong
+                return tree
         tree = cells.track(tree, names)
-        if runs > 1:
+        if 1 < runs <= MAX_REPEATS:
             tree = cells.repeat(tree, runs, self.shell.ast_node_interactivity != "none")
         return tree
 

@@ -386,9 +386,7 @@ class _Drawing:
             below.set(ylim=(-1, 1), yticks=[0])
             _say(below, "no bit differs")
         elif sizes:
-            linear = _decade(max(min(sizes), max(high, -low) * 1e-18))
-            below.set_ylim(max(3 * low - linear, -1e308), min(3 * high + linear, 1e308))
-            below.set_yscale("symlog", linthresh=linear, linscale=0.5)
+            _symlog(below, low, high, max(min(sizes), max(high, -low) * 1e-18))
             tops = {0.0, -_decade(-low) if low else 0.0, _decade(high) if high else 0.0}
             below.set_yticks(sorted(tops))  # all decades would not fit
             below.set_yticks([], minor=True)
@@ -558,10 +556,20 @@ def _log_axis(ax: Axes, series: Sequence[Values]) -> list[str]:
     if all((values > 0).all() for values in finite):
         ax.set_yscale("log")
         return []
-    sizes = [np.abs(values[values != 0]).min() for values in finite if values.any()]
-    linear = _decade(min(sizes, default=1.0))
-    ax.set_yscale("symlog", linthresh=linear, linscale=0.5)
+    every = np.concatenate(finite)
+    least = np.abs(every[every != 0]).min() if every.any() else 1.0
+    linear = _symlog(ax, float(every.min()), float(every.max()), float(least))
     return [f"values at or below 0: the axis is linear within ±{linear:g}"]
+
+
+def _symlog(ax: Axes, low: float, high: float, least: float) -> float:
+    """Set a scale on which `least` is told from 0; returns where it stops to be linear."""
+    linear = _decade(least)
+    # Matplotlib's own limits overflow for extreme values on this scale.
+    bottom, top = (3 * low if low < 0 else 0.0), (3 * high if high > 0 else 0.0)
+    ax.set_ylim(max(bottom - linear, -1e308), min(top + linear, 1e308))
+    ax.set_yscale("symlog", linthresh=linear, linscale=0.5)
+    return linear
 
 
 def _decade(size: float) -> float:

@@ -120,7 +120,11 @@ def _ended_as(run: Run) -> str:
 
 
 def _moved(run: Run) -> list[str]:
-    return [name for name, end in run.ends.items() if run.starts.get(name, end) != end]
+    def moved(name: str, end: str) -> bool:
+        # A device that started in the cell was its kind's queue before: torch.cuda, torch.cuda:0.
+        return run.starts.get(name, end) != end or name.rpartition(":")[0] in run.starts
+
+    return [name for name, end in run.ends.items() if moved(name, end)]
 
 
 def _draws_of(run: Run) -> str:

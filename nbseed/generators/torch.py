@@ -78,9 +78,9 @@ class DeviceGenerator:
     index: int
 
     @property
-    def undo(self) -> Family:
-        """What to put back if a later part of a restore fails: setting may touch the queue."""
-        return self.family
+    def undo(self) -> Generator:
+        """What to put back if a later part of a restore fails: before the start, the queue."""
+        return self if self.family.started else self.family
 
     def get_state(self) -> bytes:
         return _to_bytes(self.family.module.get_rng_state(self.index))
