@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
-import io
 import os
 import shlex
 import sys
@@ -463,7 +462,8 @@ def show_report(ended: list[Ended]) -> None:
 
 def show_losses(shell: Any, name: str, args: Any) -> None:
     """The overlay as a picture with its verdict as text."""
-    from .overlay import overlay, verdict
+    from .curves import verdict
+    from .overlay import as_png, overlay
 
     runs = CHECKPOINTS.runs(name)
     try:
@@ -482,9 +482,7 @@ def show_losses(shell: Any, name: str, args: Any) -> None:
         return
     bundle, metadata = shell.display_formatter.format(figure)
     if not any(kind.startswith("image/") for kind in bundle):
-        picture = io.BytesIO()
-        figure.savefig(picture, format="png", bbox_inches="tight")
-        bundle["image/png"] = picture.getvalue()
+        bundle["image/png"] = as_png(axes)
     bundle["text/plain"] = said
     display(bundle, raw=True, metadata=metadata)
 

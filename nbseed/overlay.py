@@ -1,8 +1,4 @@
-"""The losses of a cell's runs in one figure: whether they are the same, and where they part.
-
-`compare` and `decimate` lay the data out and `verdict` says it in a sentence, without matplotlib;
-`overlay` draws.
-"""
+"""The losses of a cell's runs in one figure: whether they are the same, and where they part."""
 
 from __future__ import annotations
 
@@ -11,22 +7,29 @@ import io
 import math
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .report import first_difference
+from .curves import (
+    ENTRIES,
+    Comparison,
+    Curve,
+    compare,
+    decimate,
+    gaps_of,
+    legend_rows,
+    non_finite,
+    one_per_column,
+    outcome_of,
+    verdict_of,
+)
 
 if TYPE_CHECKING:
-    import numpy as np
     from matplotlib.axes import Axes
 
     from .checkpoints import Run
-
-    Values = np.ndarray[Any, np.dtype[np.float64]]
-    Steps = np.ndarray[Any, np.dtype[np.intp]]
+    from .curves import Values
 
 _COLUMNS = 2000  # more than a screen has pixels for
-_ENTRIES = 6  # runs that the legend names one by one; more are put together or counted
 _LABEL = "nbseed: difference"  # marks our axes, so that a second overlay finds them
 
 # Okabe and Ito's colours without yellow and black: told apart by colour-blind eyes, seen on white
@@ -35,176 +38,6 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9")
 _DASHES: tuple[Any, ...] = ("-", (0, (4, 2)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)))
 _WIDTHS = (2.4, 1.7, 1.3, 1.0, 0.7)  # within each other where curves coincide
 _ENDS = {"interrupted": "s", "error": "P"}
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """One run's values, and where they leave the reference.
-
-    Attributes
-    ----------
-    run
-        The run.
-    values
-        float64, shape (steps,), steps > 0; the run's own memory.
-    base
-        The run it parts from; the first one if it does not part.
-    parts
-        The first step, counted from 0, at which any bit differs, or None.
-    """
-
-    run: Run
-    values: Values
-    base: Run
-    parts: int | None
-
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """Runs beside the first of them.
-
-    Attributes
-    ----------
-    metric
-        The loss that is compared.
-    curves
-        The runs that have values of it, in the order given.
-    silent
-        The runs that have none.
-    reference
-        The first run's values, carried on past its end by the first longer run that agrees with it:
-        an interrupted first run hides no difference between the later ones.
-    chain
-        The runs the reference is made of.
-    """
-
-    metric: str
-    curves: tuple[Curve, ...]
-    silent: tuple[Run, ...]
-    reference: Values
-    chain: tuple[Curve, ...]
-
-    @property
-    def parting(self) -> list[Curve]:
-        """The curves that differ, the earliest first."""
-        return sorted(
-            (curve for curve in self.curves if curve.parts is not None),
-            key=lambda curve: (curve.parts, curve.run.number),
-        )
-
-    def named(self, runs: Iterable[Run]) -> str:
-        """``run 2``, ``runs 1, 3 and 5 to 9``; with the cells' names if there are several."""
-        names = {run.name for run in (*(c.run for c in self.curves), *self.silent)}
-        if len(names) > 1:
-            return _listed([f"run {run.number} of {run.name}" for run in runs])
-        spans: list[list[int]] = []
-        for number in sorted({run.number for run in runs}):
-            if spans and number == spans[-1][1] + 1:
-                spans[-1][1] = number
-            else:
-                spans.append([number, number])
-        said = []
-        for low, high in spans:
-            pair = [str(low)] if high == low else [str(low), str(high)]
-            said += pair if high < low + 2 else [f"{low} to {high}"]
-        return f"run{'' if said == [str(spans[0][0])] else 's'} {_listed(said)}"
-
-
-def compare(runs: Iterable[Run], metric: str = "loss") -> Comparison:
-    """Lay the runs' values side by side, bit by bit; ValueError if no run has the metric."""
-    import numpy as np
-
-    runs = list(runs)
-    if not runs:
-        raise ValueError("no runs to overlay: a cell under %%rngcheckpoint records one each time")
-    if not any(metric in run.losses for run in runs):
-        names = list(dict.fromkeys(name for run in runs for name in run.losses))
-        known = f"recorded: {', '.join(names)}" if names else "nothing was recorded"
-        raise ValueError(f"no run has the metric {metric!r}; {known}")
-    curves: list[Curve] = []
-    chain: list[Curve] = []
-    silent: list[Run] = []
-    reference = np.empty(0)
-    for run in runs:
-        values = np.asarray(run.losses.get(metric, ()), dtype=np.float64)
-        if not len(values):
-            silent.append(run)
-            continue
-        parts = first_difference(reference, values)
-        base = next((c.run for c in chain if len(c.values) > (parts or 0)), run)
-        curve = Curve(run, values, base, parts)
-        curves.append(curve)
-        if parts is None and len(values) > len(reference):
-            reference = values
-            chain.append(curve)
-    return Comparison(metric, tuple(curves), tuple(silent), reference, tuple(chain))
-
-
-def verdict(runs: Iterable[Run], metric: str = "loss") -> str:
-    """One sentence: whether the runs are the same, and where they part.
-
-    Examples
-    --------
-    - ``3 runs, bit-identical``
-    - ``2 runs, bit-identical over the common 340 steps``
-    - ``runs 1 and 3 part at step 12; 4 more differ``
-    """
-    return _verdict(compare(runs, metric))
-
-
-def _verdict(comparison: Comparison) -> str:
-    curves, parting = comparison.curves, comparison.parting
-    if not curves:
-        return f"{_count(len(comparison.silent), 'run')}, no {comparison.metric} values"
-    runs, lengths = _count(len(curves), "run"), {len(curve.values) for curve in curves}
-    if parting:
-        first, *others = parting
-        said = f"{comparison.named([first.base, first.run])} part at step {first.parts}"
-        if others:
-            said += f"; {len(others)} more {'differs' if len(others) == 1 else 'differ'}"
-    elif len(curves) == 1:
-        said = f"{runs}, {_count(min(lengths), 'step')}"
-    else:
-        said = f"{runs}, bit-identical"
-        if len(lengths) > 1:
-            said += f" over the common {_count(min(lengths), 'step')}"
-    if comparison.silent:
-        have = "has" if len(comparison.silent) == 1 else "have"
-        said += f"; {comparison.named(comparison.silent)} {have} no {comparison.metric}"
-    return said
-
-
-def decimate(values: Values, width: int) -> tuple[Steps, Values]:
-    """The least and the greatest finite value of every `width` steps, where they stand.
-
-    Parameters
-    ----------
-    values
-        float64, shape (steps,).
-    width
-        Steps a column; 1 keeps every step.
-
-    Returns
-    -------
-    steps, values
-        Arrays of one length, at most two entries a column, in the order of the steps; copies. NaN
-        stands for a value, or a whole column, that is not finite: a gap.
-    """
-    import numpy as np
-
-    if width == 1:
-        return np.arange(len(values)), np.where(np.isfinite(values), values, np.nan)
-    columns = -(-len(values) // width)
-    padded = np.full(columns * width, np.nan)
-    padded[: len(values)] = values
-    table = padded.reshape(columns, width)
-    finite = np.isfinite(table)
-    least = np.where(finite, table, np.inf).argmin(axis=1)
-    greatest = np.where(finite, table, -np.inf).argmax(axis=1)
-    starts = np.arange(columns) * width
-    steps = np.unique(np.concatenate([starts + least, starts + greatest]))
-    kept = values[steps]
-    return steps, np.where(np.isfinite(kept), kept, np.nan)
 
 
 def overlay(
@@ -265,7 +98,7 @@ class _Drawing:
         self.start = 0 if last is None else max(0, longest - last)
         self.shown = longest - self.start
         self.width = 1 if self.shown <= 2 * _COLUMNS else -(-self.shown // _COLUMNS)
-        self.rows = _rows(comparison)
+        self.rows = legend_rows(comparison)
         self.styles = self._styles()
         # Of curves that are equal in bits and in looks, one is drawn: no pixel would differ.
         self.drawn: dict[tuple[Any, ...], tuple[Curve, dict[str, Any]]] = {}
@@ -323,7 +156,7 @@ class _Drawing:
         bottom.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
         if self.shown == 1:
             ax.set_xlim(self.start - 1, self.start + 1)
-        ax.set_title(_verdict(comparison), wrap=True, parse_math=False)
+        ax.set_title(verdict_of(comparison), wrap=True, parse_math=False)
         self._legend(ax, notes, own)
         return ax
 
@@ -335,9 +168,9 @@ class _Drawing:
         if curve.run.status in _ENDS:
             self._mark(ax, [len(values) - 1], [values[-1]], style, _ENDS[curve.run.status])
         edges = ax.get_xaxis_transform()  # steps across, the axes' height upwards
-        row = 0.03 * (1 + self.comparison.curves.index(curve) % _ENTRIES)
-        for _, marker, height, found in _non_finite(values):
-            steps = _one_per_column(found, self.width)
+        row = 0.03 * (1 + self.comparison.curves.index(curve) % ENTRIES)
+        for _, marker, height, found in non_finite(values):
+            steps = one_per_column(found, self.width)
             self._mark(ax, steps, [abs(height - row)] * len(steps), style, marker, transform=edges)
             ax.margins(y=0.2)  # keeps the curves clear of the marks
 
@@ -403,7 +236,8 @@ class _Drawing:
             return
         step = parting[0].parts
         for axes in (ax, below):
-            axes.axvline(step, color=rcParams["text.color"], linestyle=":", linewidth=1, zorder=3)
+            look = {"color": rcParams["text.color"], "linestyle": ":", "marker": ""}
+            axes.axvline(step, linewidth=1, zorder=3, **look)
         left = step > self.start + 0.2 * self.shown  # there all differences are 0
         below.annotate(
             f"step {step}",
@@ -422,7 +256,7 @@ class _Drawing:
         comparison, curves = self.comparison, self.comparison.curves
         of: dict[str, list[Run]] = {}
         for curve in curves:
-            texts = [gaps] if (gaps := _gaps(curve.values)) else []
+            texts = [gaps] if (gaps := gaps_of(curve.values)) else []
             if len(curve.values) <= self.start:
                 texts.append(f"no step among the last {self.last}")
             if curve.run.start != curves[0].run.start:
@@ -430,15 +264,15 @@ class _Drawing:
             for text in texts:
                 of.setdefault(text, []).append(curve.run)
         said = [f"{comparison.named(runs)}: {text}" for text, runs in of.items()]
-        if len(said) > _ENTRIES:
-            said[_ENTRIES - 1 :] = [f"{len(said) - _ENTRIES + 1} more such notes"]
+        if len(said) > ENTRIES:
+            said[ENTRIES - 1 :] = [f"{len(said) - ENTRIES + 1} more such notes"]
         parts = [curve.parts for curve in comparison.parting if curve.parts is not None]
         first = comparison.chain[0] if comparison.chain else None
         if first is not None and any(step >= len(first.values) for step in parts):
             then = comparison.named([comparison.chain[1].run])
             said.append(f"from step {len(first.values)} on, the difference is from {then}")
         if self.start and parts and parts[0] < self.start:
-            said.append(f"they part before the last {self.last} steps, which are shown")
+            said.append(f"the first difference lies before the last {self.last} steps, shown here")
         if self.width > 1:
             said.append(f"drawn: least and greatest value of every {self.width} steps")
         return said
@@ -455,11 +289,15 @@ class _Drawing:
         named = {index for row in self.rows for index in row}
         others = [index for index in range(len(curves)) if index not in named]
         if others:
-            apart = sum(curves[index].parts is not None for index in others)
-            kinds = {"part": apart, "identical": len(others) - apart}
+            kinds = {
+                "part": sum(curves[index].parts is not None for index in others),
+                "identical": sum(curves[index].parts is None for index in others),
+                "not finished": sum(curves[index].run.status != "ok" for index in others),
+            }
             said = ", ".join(f"{count} {word}" for word, count in kinds.items() if count)
-            rows.append((Line2D([], [], **self.styles[others[0]]), f"{len(others)} more: {said}"))
-        rows += [(Line2D([], [], linestyle="none"), note) for note in notes]
+            thin = Line2D([], [], **self.styles[others[0]] | {"marker": ""})
+            rows.append((thin, f"{len(others)} more: {said}"))
+        rows += [(Line2D([], [], linestyle="none", marker=""), note) for note in notes]
         if not rows:
             return
         handles = [handle for handle, _ in rows]
@@ -479,7 +317,7 @@ class _Drawing:
 
     def _label(self, row: list[int]) -> str:
         curves = [self.comparison.curves[index] for index in row]
-        outcome = _outcome(curves[0])
+        outcome = outcome_of(curves[0])
         if row[0] == 0:
             outcome = (*outcome[:-1], curves[0].run.status)
         return " · ".join([self.comparison.named([curve.run for curve in curves]), *outcome])
@@ -488,64 +326,6 @@ class _Drawing:
 def _dots(style: dict[str, Any], alone: list[int]) -> dict[str, Any]:
     size = style["linewidth"] + 3
     return {"marker": "o", "markersize": size, "markeredgewidth": 0, "markevery": alone}
-
-
-def _outcome(curve: Curve) -> tuple[str, str, str]:
-    """Seed, start and outcome as the legend says them."""
-    run = curve.run
-    seed = "no seed" if run.seed is None else f"seed {run.seed}"
-    beside = "identical" if curve.parts is None else f"parts at step {curve.parts}"
-    return seed, run.start[:8] or "start unknown", f"{run.status}, {beside}"
-
-
-def _rows(comparison: Comparison) -> list[list[int]]:
-    """The curves of each row of the legend: one a row, or, of many, those of one outcome."""
-    curves = comparison.curves
-    if len(curves) <= _ENTRIES:
-        return [[index] for index in range(len(curves))]
-    alike: dict[tuple[str, ...], list[int]] = {}
-    for index, curve in enumerate(curves[1:], start=1):
-        alike.setdefault(_outcome(curve), []).append(index)
-    earliest = comparison.parting[:1]
-    ranked = sorted(
-        alike.values(),
-        key=lambda row: (curves[row[0]] not in earliest, -len(row), curves[row[0]].parts or 0),
-    )
-    most = _ENTRIES - 1 if len(ranked) > _ENTRIES else _ENTRIES
-    return [[0], *sorted(ranked[:most])]
-
-
-def _non_finite(values: Values) -> list[tuple[str, str, int, Steps]]:
-    """What is not finite: word, marker, edge of the axes (0 below, 1 above), and its steps."""
-    import numpy as np
-
-    if np.isfinite(values).all():
-        return []
-    kinds = [
-        ("NaN (×)", "x", 0, np.isnan(values)),
-        ("inf (▲)", "^", 1, np.isposinf(values)),
-        ("-inf (▼)", "v", 0, np.isneginf(values)),
-    ]
-    return [(w, marker, edge, np.flatnonzero(at)) for w, marker, edge, at in kinds if at.any()]
-
-
-def _gaps(values: Values) -> str:
-    """The same in words; empty if all are finite."""
-    said = []
-    for word, _, _, steps in _non_finite(values):
-        if len(steps) == 1:
-            said.append(f"{word} at step {steps[0]}")
-        elif steps[0] + len(steps) == len(values):
-            said.append(f"{word} from step {steps[0]} on")
-        else:
-            said.append(f"{len(steps)} {word}, first at step {steps[0]}")
-    return "; ".join(said)
-
-
-def _one_per_column(steps: Steps, width: int) -> Steps:
-    import numpy as np
-
-    return steps[np.unique(steps // width, return_index=True)[1]]
 
 
 def _log_axis(ax: Axes, series: Sequence[Values]) -> list[str]:
@@ -589,6 +369,10 @@ def _say(ax: Axes, text: str) -> None:
     )
 
 
+# matplotlib's own backends that only write files; all others show windows or widgets.
+_STATIC = ("agg", "cairo", "pdf", "pgf", "ps", "svg", "template")
+
+
 def _has_windows() -> bool:
     """Whether the backend in force is a GUI or ipympl; selects none, imports no pyplot."""
     import matplotlib
@@ -598,9 +382,6 @@ def _has_windows() -> bool:
         return False
     name = backend.lower()
     return "inline" not in name and name not in _STATIC
-
-
-_STATIC = {"agg", "cairo", "pdf", "pgf", "ps", "svg", "template"}
 
 
 def _new_axes(two: bool) -> tuple[Axes, Axes | None]:
@@ -636,14 +417,3 @@ def _axes_below(ax: Axes) -> Axes:
     if place is not None:  # so that constrained layout leaves room for the ticks and label below
         below.set_subplotspec(place)
     return below
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _listed(words: Sequence[str], most: int = 6) -> str:
-    """``a, b and c``."""
-    if len(words) > most:
-        return f"{', '.join(words[:most])} and {len(words) - most} more"
-    return " and ".join([", ".join(words[:-1])] * (len(words) > 1) + [words[-1]])
