@@ -63,7 +63,7 @@ def overlay(
     metric
         Which of the recorded losses.
     last
-        Show only as many steps at the end of the longest run. All steps are compared.
+        Only so many of the runs, the newest.
     log
         A logarithmic axis; symlog if values at or below 0 are to be seen.
 
@@ -78,8 +78,9 @@ def overlay(
         No runs, no run with that metric, or `last` below 1.
     """
     if last is not None and (isinstance(last, bool) or not hasattr(last, "__index__") or last < 1):
-        raise ValueError(f"last is the number of steps to show, 1 or more; got {last!r}")
-    return _Drawing(compare(runs, metric), last).draw(ax, log)
+        raise ValueError(f"last is the number of runs to show, 1 or more; got {last!r}")
+    shown = list(runs)[-last:] if last is not None else runs
+    return _Drawing(compare(shown, metric)).draw(ax, log)
 
 
 def as_png(ax: Axes) -> bytes:
@@ -92,11 +93,9 @@ def as_png(ax: Axes) -> bytes:
 class _Drawing:
     """One figure in the making: which steps are shown, and how each run looks."""
 
-    def __init__(self, comparison: Comparison, last: int | None) -> None:
-        self.comparison, self.last = comparison, last
-        longest = max((len(curve.values) for curve in comparison.curves), default=0)
-        self.start = 0 if last is None else max(0, longest - last)
-        self.shown = longest - self.start
+    def __init__(self, comparison: Comparison) -> None:
+        self.comparison = comparison
+        self.shown = max((len(curve.values) for curve in comparison.curves), default=0)
         self.width = 1 if self.shown <= 2 * _COLUMNS else -(-self.shown // _COLUMNS)
         self.rows = legend_rows(comparison)
         self.styles = self._styles()
@@ -141,7 +140,7 @@ class _Drawing:
             self._draw_curve(ax, curve, style)
         notes = self._notes()
         if log:
-            notes += _log_axis(ax, [curve.values[self.start :] for curve in comparison.curves])
+            notes += _log_axis(ax, [curve.values for curve in comparison.curves])
         if below is not None:
             self._draw_differences(below)
             self._mark_parting(ax, below)
@@ -155,13 +154,13 @@ class _Drawing:
         bottom.set_xlabel("step")
         bottom.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
         if self.shown == 1:
-            ax.set_xlim(self.start - 1, self.start + 1)
+            ax.set_xlim(-1, 1)
         ax.set_title(verdict_of(comparison), wrap=True, parse_math=False)
         self._legend(ax, notes, own)
         return ax
 
     def _draw_curve(self, ax: Axes, curve: Curve, style: dict[str, Any]) -> None:
-        values = curve.values[self.start :]
+        values = curve.values
         if not len(values):
             return
         self._plot(ax, values, style)
@@ -181,13 +180,13 @@ class _Drawing:
         steps, kept = decimate(values, self.width)
         there = np.concatenate([[False], np.isfinite(kept), [False]])
         alone = np.flatnonzero(there[1:-1] & ~there[:-2] & ~there[2:])
-        ax.plot(steps + self.start, kept, **style | _dots(style, alone.tolist()))
+        ax.plot(steps, kept, **style | _dots(style, alone.tolist()))
 
     def _mark(
         self, ax: Axes, steps: Any, at: Any, style: dict[str, Any], marker: str, **more: Any
     ) -> None:
         look = style | {"linestyle": "none", "marker": marker, "alpha": 1, "markersize": 5} | more
-        ax.plot([step + self.start for step in steps], at, **look)
+        ax.plot(steps, at, **look)
 
     def _draw_differences(self, below: Axes) -> None:
         import numpy as np
@@ -195,13 +194,13 @@ class _Drawing:
         sizes: list[float] = []
         low = high = 0.0
         for curve, style in self.drawn.values():
-            values = curve.values[self.start :]
-            reference = self.comparison.reference[self.start :][: len(values)]
+            values = curve.values
+            reference = self.comparison.reference[: len(values)]
             values = values[: len(reference)]
             if not len(values):
                 continue
             if curve.parts is None:
-                ends = [self.start, self.start + len(values) - 1]
+                ends = [0, len(values) - 1]
                 below.plot(ends, [0, 0], **style | _dots(style, [0] if len(values) == 1 else []))
                 continue
             with np.errstate(invalid="ignore", over="ignore"):
@@ -211,10 +210,8 @@ class _Drawing:
                 low, high = min(low, float(size.min())), max(high, float(size.max()))
                 sizes.append(np.abs(size).min())
             self._plot(below, apart, style)
-            if curve.parts >= self.start:
-                step = curve.parts - self.start
-                at = apart[step] if np.isfinite(apart[step]) else 0
-                self._mark(below, [step], [at], style, "D", alpha=style.get("alpha", 1))
+            at = apart[curve.parts] if np.isfinite(apart[curve.parts]) else 0
+            self._mark(below, [curve.parts], [at], style, "D", alpha=style.get("alpha", 1))
         if not self.comparison.parting:
             below.set(ylim=(-1, 1), yticks=[0])
             _say(below, "no bit differs")
@@ -232,13 +229,13 @@ class _Drawing:
         from matplotlib.patheffects import withStroke
 
         parting = self.comparison.parting
-        if not parting or parting[0].parts is None or parting[0].parts < self.start:
+        if not parting or parting[0].parts is None:
             return
         step = parting[0].parts
         for axes in (ax, below):
             look = {"color": rcParams["text.color"], "linestyle": ":", "marker": ""}
             axes.axvline(step, linewidth=1, zorder=3, **look)
-        left = step > self.start + 0.2 * self.shown  # there all differences are 0
+        left = step > 0.2 * self.shown  # there all differences are 0
         below.annotate(
             f"step {step}",
             (step, 1),
@@ -257,10 +254,8 @@ class _Drawing:
         of: dict[str, list[Run]] = {}
         for curve in curves:
             texts = [gaps] if (gaps := gaps_of(curve.values)) else []
-            if len(curve.values) <= self.start:
-                texts.append(f"no step among the last {self.last}")
             if curve.run.start != curves[0].run.start:
-                texts.append(f"not from the start of {comparison.named([curves[0].run])}")
+                texts.append(f"started from another state than {comparison.named([curves[0].run])}")
             for text in texts:
                 of.setdefault(text, []).append(curve.run)
         said = [f"{comparison.named(runs)}: {text}" for text, runs in of.items()]
@@ -271,8 +266,6 @@ class _Drawing:
         if first is not None and any(step >= len(first.values) for step in parts):
             then = comparison.named([comparison.chain[1].run])
             said.append(f"from step {len(first.values)} on, the difference is from {then}")
-        if self.start and parts and parts[0] < self.start:
-            said.append(f"the first difference lies before the last {self.last} steps, shown here")
         if self.width > 1:
             said.append(f"drawn: least and greatest value of every {self.width} steps")
         return said

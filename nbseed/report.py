@@ -82,7 +82,7 @@ def sentence(ended: Ended) -> str:
     parts = [_how_it_began(ended)]
     if base is None:
         parts.append(_draws_of(run))
-        parts += [f"{len(v)} values of {n}" for n, v in run.losses.items() if len(v)]
+        parts += [_recorded(name, len(values)) for name, values in run.losses.items()]
         parts += _how_it_ended(run)
         return f"{run.name}, run {run.number}: {'; '.join(parts)}"
     outcome = compare(base, run)
@@ -102,8 +102,8 @@ def sentence(ended: Ended) -> str:
 def _how_it_began(ended: Ended) -> str:
     run = ended.run
     if ended.is_first:
-        under = "no seed in force" if run.seed is None else f"seed {run.seed}"
-        return f"checkpoint {run.start[:8]} taken ({under})"
+        under = ", no seed in force" if run.seed is None else f" under seed {run.seed}"
+        return f"checkpoint {run.start[:8]} taken{under}"
     return f"rewound to {run.start[:8]}"
 
 
@@ -152,6 +152,12 @@ def _losses(outcome: Outcome) -> list[str]:
     if outcome.lacking:
         said.append(f"recorded in one run only: {_list(outcome.lacking)}")
     return said
+
+
+def _recorded(name: str, count: int) -> str:
+    if name == "loss":
+        return "1 loss" if count == 1 else f"{count} losses"
+    return f"1 value of {name}" if count == 1 else f"{count} values of {name}"
 
 
 def _steps(count: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -43,9 +44,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except demo.CannotTellError as error:
         print(f"nbseed {args.command}: {error}", file=sys.stderr)
         return CANNOT_TELL
+    except BrokenPipeError:  # its reader has gone, as in ``nbseed demo | head``
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CANNOT_TELL
     except KeyboardInterrupt:
         print(f"nbseed {args.command}: interrupted", file=sys.stderr)
         return INTERRUPTED
+    except Exception as error:  # Python's own exit code for it is 1, which says "no" here
+        said = " ".join(str(error).split())
+        print(f"nbseed {args.command}: {type(error).__name__}: {said[:200]}", file=sys.stderr)
+        return CANNOT_TELL
 
 
 def _parser() -> argparse.ArgumentParser:

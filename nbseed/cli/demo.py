@@ -13,8 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ PICTURE = "losses.png"
 # Tags of the tutorial's cells: what the training cell needs, and the cell itself.
 _SETUP, _TRAINING = "setup", "training"
 _START_S, _CELL_S = 120, 600  # how long a kernel and a cell may take
+_LAB_FAILED = 2
 
 
 class CannotTellError(Exception):
@@ -50,7 +51,7 @@ class Trained:
 
     start: str
     end: str
-    losses: tuple[float, ...]
+    losses: Sequence[float]
 
     @property
     def bits(self) -> bytes:
@@ -58,7 +59,7 @@ class Trained:
         return struct.pack(f"{len(self.losses)}d", *self.losses)
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the subcommand."""
     parser = commands.add_parser(
         "demo",
@@ -109,34 +110,43 @@ async def _demo(shipped: Path, out: Path, temporary: Path) -> int:
     notebook = nbformat.read(shipped, as_version=4)
     _say(f"{TUTORIAL} in a Jupyter kernel of {sys.executable}")
     async with _kernel(notebook, temporary) as client:
-        code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-        for number, cell in enumerate(code, 1):
-            await _progress(f"cell {number} of {len(code)}", cell.source, _execute(client, cell))
+        places = [i for i, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
+        for number, place in enumerate(places, 1):
+            with _progress(f"cell {number} of {len(places)}", notebook.cells[place].source):
+                await _execute(client, place)
 
+    picture = temporary / PICTURE
     _say("\nThe training cell again, in a fresh kernel")
-    async with _kernel(notebook, temporary) as client:
-        for cell in _tagged(notebook, _SETUP):
-            await _progress("setup", cell.source, _source(client, cell.source))
-        body = _body(_tagged(notebook, _TRAINING)[0].source)
-        await _source(client, "%load_ext nbseed")
-        # --reset takes a new snapshot each time: the run is recorded, and nothing is rewound.
-        for number in (1, 2):
-            cell = f"%%rngcheckpoint unseeded --reset\n{body}"
-            await _progress(f"unseeded, run {number}", body, _source(client, cell))
-        await _source(client, f"%seed {SEED}")
-        for number in (1, 2):
-            cell = f"%%rngcheckpoint seeded\n{body}"
-            await _progress(f"seeded, run {number}", body, _source(client, cell))
-        found = json.loads(await _source(client, _REPORT))
-        picture = temporary / PICTURE
-        await _source(client, _DRAW.format(path=str(picture), seed=SEED))
+    async with _kernel(nbformat.v4.new_notebook(), temporary) as client:
+        unseeded, seeded = await _train_again(client, notebook, picture)
 
-    unseeded, seeded = ([Trained(**trained) for trained in found[k]] for k in ("unseeded", "seeded"))
-    _say(f"\n{verdict_table(unseeded, seeded)}\n")
-    code = exit_code(unseeded, seeded)
-    _say(verdict(unseeded, seeded))
+    _say(f"\n{verdict_table(unseeded, seeded)}\n\n{verdict(unseeded, seeded)}")
     _write(out, notebook, picture)
-    return code
+    return exit_code(unseeded, seeded)
+
+
+async def _train_again(
+    client: Any, notebook: Any, picture: Path
+) -> tuple[list[Trained], list[Trained]]:
+    """Two unseeded runs, then two that are seeded and checkpointed; their overlays as a picture."""
+    for cell in _tagged(notebook, _SETUP):
+        with _progress("setup", cell.source):
+            await _source(client, cell.source)
+    body = _body(_tagged(notebook, _TRAINING)[0].source)
+    await _source(client, "%load_ext nbseed")
+    # --reset takes a new snapshot each time: the run is recorded, and nothing is rewound.
+    for number in (1, 2):
+        source = f"%%rngcheckpoint unseeded --reset\n{body}"
+        with _progress(f"unseeded, run {number}", source):
+            await _source(client, source)
+    await _source(client, f"%seed {SEED}")
+    for number in (1, 2):
+        source = f"%%rngcheckpoint seeded\n{body}"
+        with _progress(f"seeded, run {number}", source):
+            await _source(client, source)
+    found = json.loads(await _source(client, _REPORT))
+    await _source(client, _DRAW.format(path=str(picture), seed=SEED))
+    return [Trained(**t) for t in found["unseeded"]], [Trained(**t) for t in found["seeded"]]
 
 
 _REPORT = """\
@@ -181,24 +191,23 @@ async def _kernel(notebook: Any, temporary: Path) -> AsyncIterator[Any]:
         connection_file=str(Path(tempfile.mkdtemp(dir=temporary)) / "kernel.json"),
     )
     errors = temporary / "kernel-errors.txt"
-    client = NotebookClient(notebook, km=manager, timeout=_CELL_S)
+    client = NotebookClient(notebook, km=manager, timeout=_CELL_S, coalesce_streams=True)
     try:
-        with errors.open("wb") as stream:
-            await manager.start_kernel(
-                env=_environment(temporary),
-                cwd=str(temporary),
-                stdout=subprocess.DEVNULL,
-                stderr=stream,
-            )
-        client.kc = manager.client()
-        client.kc.start_channels()
         try:
+            with errors.open("wb") as stream:
+                await manager.start_kernel(
+                    env=_environment(temporary),
+                    cwd=str(temporary),
+                    stdout=subprocess.DEVNULL,
+                    stderr=stream,
+                )
+            client.kc = manager.client()
+            client.kc.start_channels()
             await client.kc.wait_for_ready(timeout=_START_S)
-        except RuntimeError as error:
-            raise CannotTellError(f"the kernel did not start: {_last_line(errors, error)}") from None
+        except (OSError, RuntimeError) as error:
+            said = _last_line(errors, error)
+            raise CannotTellError(f"the kernel did not start: {said}") from None
         yield client
-    except OSError as error:
-        raise CannotTellError(f"the kernel did not start: {error}") from None
     finally:
         if client.kc is not None:
             client.kc.stop_channels()
@@ -225,26 +234,30 @@ def _environment(temporary: Path) -> dict[str, str]:
 
 
 async def _source(client: Any, source: str) -> str:
-    """Execute code beside the notebook; returns what it printed."""
+    """Execute code in a cell of its own after the others; returns what it printed."""
     from nbformat.v4 import new_code_cell
 
     cell = new_code_cell(source)
-    await _execute(client, cell)
+    client.nb.cells.append(cell)
+    await _execute(client, len(client.nb.cells) - 1)
     return "".join(o.text for o in cell.outputs if o.output_type == "stream" and o.name == "stdout")
 
 
-async def _execute(client: Any, cell: Any) -> None:
+async def _execute(client: Any, place: int) -> None:
+    """Execute one cell of the client's notebook; what stops it is a CannotTellError."""
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-    index = client.nb.cells.index(cell) if cell in client.nb.cells else 0
+    cell = client.nb.cells[place]
     cell.outputs = []
     try:
-        await client.async_execute_cell(cell, index)
+        await client.async_execute_cell(cell, place)
     except CellExecutionError as error:
         said = f"{error.ename}: {error.evalue}"
     except CellTimeoutError:
         said = f"it took more than {_CELL_S} s"
     except DeadKernelError:
+        if await client.km.is_alive():  # nbclient says the same of a cell that was cancelled
+            raise asyncio.CancelledError from None
         said = "the kernel died"
     else:
         return
@@ -312,6 +325,8 @@ def _check_writable(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
+    except FileExistsError:
+        raise CannotTellError(f"cannot write to {folder}: it is not a folder") from None
     except OSError as error:
         raise CannotTellError(f"cannot write to {folder}: {error.strerror}") from None
 
@@ -350,12 +365,9 @@ def _open_lab(shipped: Path, out: Path) -> int:
     lab = subprocess.Popen([sys.executable, "-m", "jupyterlab", str(copy)])
     while True:
         try:
-            return CANNOT_OPEN if lab.wait() else 0
+            return _LAB_FAILED if lab.wait() else 0
         except KeyboardInterrupt:  # JupyterLab got it too, and asks
             continue
-
-
-CANNOT_OPEN = 2
 
 
 def _tagged(notebook: Any, tag: str) -> list[Any]:
@@ -371,11 +383,13 @@ def _body(source: str) -> str:
     return rest if head.startswith("%%") else source
 
 
-async def _progress(what: str, source: str, work: Any) -> None:
-    print(f"  {what:<16}  {_first_line(_body(source)):<48}", end="", flush=True)
+@contextmanager
+def _progress(what: str, source: str) -> Iterator[None]:
+    """A line that says what runs, and afterwards how long it took."""
+    print(f"  {what:<16}  {_first_line(source):<48}", end="", flush=True)
     began = time.perf_counter()
     try:
-        await work
+        yield
     except BaseException:
         print(flush=True)
         raise
@@ -390,8 +404,9 @@ def _first_line(text: str) -> str:
 
 def _last_line(path: Path, error: Exception) -> str:
     """The kernel's last word, else the error's."""
-    lines = path.read_text(errors="replace").split("\n")
-    return next((line for line in reversed(lines) if line.strip()), str(error)).strip()
+    lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+    said = [line.strip() for line in lines if line.strip() and "WARNING" not in line]
+    return said[-1] if said else str(error)
 
 
 def _say(text: str) -> None:
