@@ -53,6 +53,8 @@ class Run:
         The cell's body.
     checkpoint
         Equal for runs that started from the same checkpoint.
+    turn
+        Counts the runs of all cells.
     """
 
     number: int
@@ -69,6 +71,7 @@ class Run:
     notes: tuple[str, ...] = field(repr=False, default=())
     code: str = field(repr=False, default="")
     checkpoint: int = field(repr=False, default=0)
+    turn: int = field(repr=False, default=0)
 
 
 @dataclass
@@ -80,7 +83,8 @@ class Checkpoint:
     regime: Regime | None
     snapshot: Snapshot
     identity: int
-    move: int  # seeding.last_move() when the cell last ran
+    move: int = 0  # seeding.last_move() when the cell last ran
+    turn: int = 0  # and how many runs there had been, of all cells
 
     @property
     def seed(self) -> int | None:
@@ -94,6 +98,7 @@ class Cell:
     name: str
     runs: deque[Run]
     number: int = 0
+    turn: int = 0  # of its last run
 
 
 @dataclass
@@ -149,7 +154,7 @@ class Checkpoints:
         self.kept: OrderedDict[tuple[str, int | None, bool], Checkpoint] = OrderedDict()
         self.latest: str | None = None
         self._identities = itertools.count(1)
-        self._moves = 0  # rewinds of any cell
+        self._turns = 0  # runs of all cells
 
     # -- one execution -----------------------------------------------------------------------------
 
@@ -188,7 +193,7 @@ class Checkpoints:
         if checkpoint is None or reset:
             taken = snapshot(reads)
             notes += taken.notes
-            checkpoint = Checkpoint(cell, name, regime, taken, next(self._identities), 0)
+            checkpoint = Checkpoint(cell, name, regime, taken, next(self._identities))
             notes += self._keep(key, checkpoint)
         else:
             self.kept.move_to_end(key)
@@ -196,21 +201,25 @@ class Checkpoints:
             met_other = self._met_other(checkpoint, names)
             restored = restore(checkpoint.snapshot, strict=False, names=names)
             notes += left_out(restored)
-        self._moves += 1
-        checkpoint.move = self._path()
+        self._turns += 1
         record = self.cells.setdefault(cell, Cell(name, deque()))
-        record.name, record.number = name, record.number + 1
+        record.name, record.number, record.turn = name, record.number + 1, self._turns
         running = Running(
             cell, checkpoint, record.number, code, uses, losses.Recorder(tracked), before, restored,
             met_other, notes,
         )  # fmt: skip
-        running.stop_arrivals = seeding.on_arrival(lambda names: self._arrived(running, names))
-        losses.begin(running.recorder)
+        try:
+            running.stop_arrivals = seeding.on_arrival(lambda names: self._arrived(running, names))
+            losses.begin(running.recorder)
+        except BaseException:
+            self.abandon(running)
+            raise
         return running
 
     def end(self, running: Running, status: str, error: str | None = None) -> Ended:
         """Record how a cell ended; with ``--isolate`` the generators go back to before it."""
         losses.end(running.recorder)
+        values = {n: s.values() for n, s in running.recorder.series.items()}  # may import numpy
         running.stop_arrivals()
         after = snapshot(running.names)
         checkpoint = running.checkpoint
@@ -218,7 +227,7 @@ class Checkpoints:
             number=running.number,
             name=checkpoint.name,
             seed=checkpoint.seed,
-            losses={n: s.values() for n, s in running.recorder.series.items()},
+            losses=values,
             start=checkpoint.snapshot.fingerprint,
             end=after.fingerprint,
             status=status,
@@ -229,14 +238,17 @@ class Checkpoints:
             notes=tuple(dict.fromkeys([*running.notes, *running.recorder.notes()])),
             code=running.code,
             checkpoint=checkpoint.identity,
+            turn=self._turns,
         )
-        runs = self.cells[running.cell].runs
+        # The cell itself may have dropped its checkpoint.
+        runs = self.cells.setdefault(running.cell, Cell(checkpoint.name, deque())).runs
         earlier = [r for r in runs if r.checkpoint == run.checkpoint]
         base = next((r for r in earlier if r.status == "ok"), earlier[0] if earlier else None)
         runs.append(run)
         self._trim(runs)
         self.latest = running.cell
-        checkpoint.move = self._path()  # a seed that the cell itself sets is no news from above
+        # A seed that the cell itself sets is no news from above.
+        checkpoint.move, checkpoint.turn = seeding.last_move(), self._turns
         if running.before is not None:
             restore(running.before, strict=False)
         return Ended(run, base, running.is_first, running.met_other)
@@ -257,19 +269,28 @@ class Checkpoints:
     def _met_other(self, checkpoint: Checkpoint, names: tuple[str, ...]) -> bool:
         """Whether what ran above leaves another state than when the checkpoint was taken.
 
-        That can be told only if, since the cell's last run, generators were put on a known path: by
-        a seed, or by the rewind of another cell. Without it they are where the last run left them.
+        That can be told only if, since the cell's last run, generators were put on a known path:
+
+        - by a seed. After it only the checkpoint's own state will do;
+        - by the rewind of a cell above, one that ran for the first time before this one did. Cells
+          in between may have been skipped, so any state will do that some run has left before.
+
+        Otherwise they are where this cell, one below it, or the user's own code has left them.
         """
-        if self._path() == checkpoint.move:
+        seeded = seeding.last_move() != checkpoint.move
+        above = itertools.takewhile(lambda key: key != checkpoint.cell, self.cells)
+        if not seeded and all(self.cells[key].turn <= checkpoint.turn for key in above):
             return False
         met, taken = snapshot(names).fingerprints, checkpoint.snapshot.fingerprints
-        # A stream that is where this cell's own last run left it tells nothing of the cells above.
-        last = next((r for r in reversed(self.cells[checkpoint.cell].runs)), None)
-        own = last.ends if last else {}
-        return any(met[n] not in (taken[n], own.get(n)) for n in taken if n in met)
-
-    def _path(self) -> int:
-        return seeding.last_move() * 1_000_000_000 + self._moves
+        runs, own = self.runs(), self.cells[checkpoint.cell].runs
+        earlier = [run for run in runs if run.turn <= checkpoint.turn]
+        for name in taken.keys() & met.keys():
+            if met[name] != taken[name]:
+                # A stream that no seed reaches is where the last run that used it has left it.
+                known = runs if name.startswith("user:") else list(own)[-1:] if seeded else earlier
+                if all(run.ends.get(name) != met[name] for run in known):
+                    return True
+        return False
 
     def _keep(self, key: tuple[str, int | None, bool], checkpoint: Checkpoint) -> list[str]:
         self.kept[key] = checkpoint

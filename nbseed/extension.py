@@ -20,6 +20,10 @@ class _Loaded:
 
     def __init__(self, shell: Any) -> None:
         self.magics = NBSeed(shell)
+        self.covered = {  # other magics of our names
+            kind: {name: known[name] for name in self.magics.magics[kind] if name in known}
+            for kind, known in shell.magics_manager.magics.items()
+        }
         self.unfold: Callable[[list[str]], list[str]] = functools.partial(
             _unfold, transform=shell.transform_cell
         )
@@ -57,6 +61,8 @@ def unload(shell: InteractiveShell) -> None:
     shell.ast_transformers.remove(parts.magics)  # type: ignore[arg-type]
     shell.input_transformers_post.remove(parts.unfold)
     _deregister(shell, parts.magics)
+    for kind, covered in parts.covered.items():
+        shell.magics_manager.magics[kind].update(covered)
     parts.magics.close()
     CHECKPOINTS.clear()
     seeding.forget()

@@ -15,8 +15,9 @@ from typing import Any, TypeVar, cast
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display
+from IPython.utils.text import DollarFormatter
 from traitlets import Bool, Int
 
 from . import cells, checkpoints, losses, report, seeding, tables
@@ -136,7 +137,7 @@ class NBSeed(Magics):
             %seed {config["seed"]} --deterministic
             %seed 3 --each-cell
         """
-        args = parse_argstring(self.seed, line)
+        args = _arguments(self.seed, line)
         if args.new and args.seed is not None:
             raise UsageError(f"--new picks a seed; {args.seed} was given too")
         number = seeding.new_seed() if args.new else _number(args.seed)
@@ -205,7 +206,7 @@ class NBSeed(Magics):
 
             %%rngcheckpoint sweep --runs 3 --track score
         """
-        args = parse_argstring(self.rngcheckpoint, line)
+        args = _arguments(self.rngcheckpoint, line)
         if cell is None:
             raise UsageError("%%rngcheckpoint stands at the head of a cell, with two % signs")
         if not 1 <= args.runs <= MAX_REPEATS:
@@ -227,14 +228,15 @@ class NBSeed(Magics):
         tree = self._parsed(body)
         if tree is not None:
             _check_tracked(tracked, tree)
+        everything = tuple(self.shell.user_ns) if tree and cells.runs_a_script(tree) else ()
         CHECKPOINTS.max_runs = self.max_runs
         CHECKPOINTS.max_checkpoints = self.max_checkpoints
         running = CHECKPOINTS.begin(
             identity,
             name,
             body,
-            reads=names_read(tree) if tree else (),
-            uses=names_used(tree) if tree else (),
+            reads=everything or (names_read(tree) if tree else ()),
+            uses=everything or (names_used(tree) if tree else ()),
             tracked=tracked,
             reset=args.reset and identity not in frame.begun,
             isolate=args.isolate,
@@ -256,6 +258,28 @@ class NBSeed(Magics):
             return f"id:{cell_id}", f"cell-{cell_id[:8]}", False
         key = hashlib.blake2b(body.encode(), digest_size=4).hexdigest()
         return f"text:{body}", f"cell-{key}", True
+
+    def _name_in(self, text: str) -> str | None:
+        """The NAME behind the ``%%rngcheckpoint`` of a raw cell, if there is one."""
+        arguments = cells.arguments_of(text)
+        if arguments is None:
+            return None
+        try:
+            name: str | None = _arguments(self.rngcheckpoint, self._expanded(arguments)).name
+            return name
+        except UsageError:
+            return None  # the magic says so when it runs
+
+    def _expanded(self, line: str) -> str:
+        """A line with its ``{expr}`` and ``$var``, as IPython expands them for a magic.
+
+        ``shell.var_expand`` would see the local variables of this module as well.
+        """
+        try:
+            expanded: str = DollarFormatter().vformat(line, args=[], kwargs=self.shell.user_ns)
+            return expanded
+        except Exception:  # IPython leaves such a line as it is, too
+            return line
 
     def _parsed(self, body: str) -> ast.Module | None:
         try:
@@ -287,10 +311,7 @@ class NBSeed(Magics):
         outermost = not self.frames
         self.frames.append(Frame(text, cell_id))
         if outermost and regime is not None and regime.each_cell:
-            arguments = cells.arguments_of(text)
-            identity, _, by_text = self._identity(
-                None if arguments is None else _first_word(arguments), cells.body_of(text)
-            )
+            identity, _, by_text = self._identity(self._name_in(text), cells.body_of(text))
             seeding.seed_now(seeding.derive(regime.seed, identity))
             if by_text and not self._hinted:
                 self._hinted = True
@@ -354,12 +375,19 @@ class NBSeed(Magics):
         """The AST transformer: ``--track`` and ``--runs``. It changes the tree and nothing else."""
         if not isinstance(tree, ast.Module):
             return tree
+        try:
+            return self._rewritten(tree)
+        except Exception as error:  # IPython would unregister the transformer
+            warn_of_fault("the rewrite of the cell", error)
+            return tree
+
+    def _rewritten(self, tree: ast.Module) -> ast.Module:
         names = losses.tracked_names()
         line = cells.checkpoint_arguments(tree)
         runs = 1
         if line is not None:
             try:
-                args = parse_argstring(self.rngcheckpoint, self.shell.var_expand(line))
+                args = _arguments(self.rngcheckpoint, self._expanded(line))
                 runs, names = args.runs, names | set(_names(args.track))
             except Exception:  # the magic meets the same arguments and says what is wrong
                 return tree
@@ -383,10 +411,7 @@ class NBSeed(Magics):
             %rng drop NAME         forget a checkpoint and its runs
             %rng diff A [B]        which generators differ between two checkpoints, or A and now
         """
-        try:
-            words = shlex.split(line)
-        except ValueError as error:
-            raise UsageError(f"%rng {line}: {error}") from None
+        words = _words("rng", line)
         action, names = (words[0], words[1:]) if words else ("show", [])
         actions = {"show": 0, "list": 0, "restore": 1, "drop": 1, "diff": (1, 2)}
         if action not in actions:
@@ -425,7 +450,7 @@ class NBSeed(Magics):
     @magic_arguments()
     @argument("name", nargs="?", metavar="NAME", help="A checkpoint; by default the latest.")
     @argument("--metric", default="loss", metavar="M", help="What was recorded under this name.")
-    @argument("--last", type=int, metavar="K", help="Only the first run and the last K.")
+    @argument("--last", type=int, metavar="K", help="Only the last K runs.")
     @argument("--log", action="store_true", help="A logarithmic axis.")
     @argument("--save", metavar="FILE", help="Write the picture to a file as well.")
     @line_magic
@@ -442,7 +467,7 @@ class NBSeed(Magics):
             %losses
             %losses train --metric accuracy --last 5 --save runs.png
         """
-        args = parse_argstring(self.losses, line)
+        args = _arguments(self.losses, line)
         name = args.name or CHECKPOINTS.latest_name()
         show_losses(self.shell, name, args)
 
@@ -493,6 +518,22 @@ def _is_terminal() -> bool:
     return not hasattr(get_ipython(), "kernel")
 
 
+def _arguments(magic: Any, line: str) -> Any:
+    """The arguments of a magic, as its decorators declare them."""
+    return magic.parser.parse_args(_words(magic.__name__, line))
+
+
+def _words(magic: str, line: str) -> list[str]:
+    """The words of a line; one in quotes may hold blanks."""
+    reader = shlex.shlex(line, posix=True)
+    reader.whitespace_split = True
+    reader.commenters = reader.escape = ""  # Windows' paths hold backslashes
+    try:
+        return list(reader)
+    except ValueError as error:
+        raise UsageError(f"%{magic} {line}: {error}") from None
+
+
 def _number(text: str | None) -> int | None:
     if text is None:
         return None
@@ -522,11 +563,6 @@ def _check_tracked(names: tuple[str, ...], tree: ast.Module) -> None:
         if name not in assigned:
             there = ", ".join(sorted(assigned)) or "nothing"
             raise CheckpointError(f"--track {name}: the cell assigns {there}")
-
-
-def _first_word(arguments: str) -> str | None:
-    words = arguments.split()
-    return words[0] if words and not words[0].startswith("-") else None
 
 
 def _how_it_ended(result: Any) -> tuple[str, str | None]:

@@ -165,7 +165,12 @@ def on_arrival(callback: Callable[[list[str]], None]) -> Callable[[], None]:
     """Call `callback(names)` when generators arrive by an import; returns the call that ends it."""
     _arrivals.append(callback)
     watch_imports()
-    return lambda: _arrivals.remove(callback)
+
+    def stop() -> None:
+        if callback in _arrivals:
+            _arrivals.remove(callback)
+
+    return stop
 
 
 def _arrived(library: str) -> None:
@@ -210,15 +215,16 @@ def isolated(seed: int | None = None) -> Iterator[None]:
     SeedError
         If `seed` is anything else; nothing has moved.
     """
-    global _now, _in_force
+    global _now, _in_force, _last_move
     number = None if seed is None else check_seed(seed)
-    before, now, force = snapshot(), _now, _in_force
+    before, now, force, move = snapshot(), _now, _in_force, _last_move
     try:
         if number is not None:
             seed_now(number)
+            _in_force = Regime(number, deterministic=force is not None and force.deterministic)
         yield
     finally:
-        _now, _in_force = now, force
+        _now, _in_force, _last_move = now, force, move
         done = restore(before, strict=False)
         late = {name.partition(".")[0] for name in done.uncovered if not name.startswith("user:")}
         for room in generators.rooms():  # what arrived inside gets what it would have got outside
