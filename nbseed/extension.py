@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from . import cells, generators, seeding
 from .checkpoints import CHECKPOINTS
 from .completion import complete
-from .magics import NBSeed, warn_of_fault
+from .magics import NBSeed
+from .show import warn_of_fault
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -63,7 +64,7 @@ def unload(shell: InteractiveShell) -> None:
     _deregister(shell, parts.magics)
     for kind, covered in parts.covered.items():
         shell.magics_manager.magics[kind].update(covered)
-    parts.magics.close()
+    parts.magics.frames.close()
     CHECKPOINTS.clear()
     seeding.forget()
 

@@ -94,7 +94,7 @@ def test_rerun_draws_the_same_numbers_from_every_generator(
     drew = "drew from python, numpy, torch.cpu, user:rng, user:loader.generator"
     assert report(first).splitlines()[0].endswith(f"taken, no seed in force; {drew}")
     assert report(second).splitlines()[0].endswith("run 2: rewound to ########; same draws")
-    assert ("this front end gives the cell no identity" in report(first)) is (cell_id is None)
+    assert ("this cell is known by its text alone" in report(first)) is (cell_id is None)
     assert [run["same"] for run in runs(second)] == [True]
     assert runs(first)[0]["ends"] == runs(second)[0]["ends"]
 

@@ -478,7 +478,7 @@ def test_a_checkpoint_by_identity_outlives_an_edit_of_the_text(notebook: Noteboo
 def test_a_checkpoint_by_text_becomes_another_and_the_report_says_so(notebook: Notebook) -> None:
     notebook.ok("import random\nrandom.seed(3)")
     note = (
-        "  note: this front end gives the cell no identity, so its text is: an edit makes a new "
+        "  note: this cell is known by its text alone: an edit makes a new "
         "checkpoint; %%rngcheckpoint NAME keeps it"
     )
     first = notebook.ok("%%rngcheckpoint\nrandom.random()")
@@ -810,9 +810,9 @@ def broken(*args: object, **kwargs: object) -> Any:
 FAULTS = {
     ("nbseed.checkpoints.snapshot", "%%rngcheckpoint train"): "rngcheckpoint",
     ("nbseed.checkpoints.losses.begin", "%%rngcheckpoint train"): "rngcheckpoint",
-    ("nbseed.magics.cells.body_of", "%%rngcheckpoint train"): "rngcheckpoint",
+    ("nbseed.cells.body_of", "%%rngcheckpoint train"): "rngcheckpoint",
     ("nbseed.checkpoints.determinism.switches", "%%rngcheckpoint train"): "the end of the cell",
-    ("nbseed.magics.report.text", "%%rngcheckpoint train"): "the end of the cell",
+    ("nbseed.report.text", "%%rngcheckpoint train"): "the end of the cell",
     ("nbseed.seeding.snapshot", "%%seed 3"): "seed",
     ("nbseed.seeding.seed_now", "%%seed 3"): "seed",
 }

@@ -66,7 +66,7 @@ class QMCGenerator:
 
     def check_state(self, state: bytes) -> None:
         head, _, inner = state.partition(b"\n")
-        if not head.isdigit():
+        if not head.isdigit() or len(head) > 18:
             raise StateError(f"{self.name}: not the state of a qmc engine")
         if self.scramble:
             self.scramble.check_state(inner)
@@ -119,10 +119,13 @@ def adapt(name: str, value: Any) -> Generator | None:
     return None
 
 
-def _identity(value: object) -> int:
+def _identity(value: Any) -> int:
     """Equal for objects that share one stream."""
-    bits = getattr(value, "bit_generator", None)
-    return id(value if bits is None else bits)
+    random: Any = sys.modules.get("numpy.random")
+    # Asked of NumPy's class alone: a user's property or ``__getattr__`` is the user's code.
+    if random is not None and isinstance(value, getattr(random, "Generator", ())):
+        return id(value.bit_generator)
+    return id(value)
 
 
 def _owned() -> set[int]:
@@ -179,7 +182,7 @@ def find(
         children = [
             (path, child)
             for path, child in _children(name, value, namespace, leaves)
-            if not _is_leaf(child, leaves) and (child or type(child) not in _CONTAINERS)
+            if not _is_leaf(child, leaves) and (type(child) not in _CONTAINERS or child)
         ]
         if level < depth:
             todo.extend((path, child, level + 1) for path, child in children)
@@ -249,7 +252,7 @@ def _children(
             for key, item in list(vars(value).items()):
                 yield f"{name}.{key}", item
         return
-    for key, item in list(getattr(value, "__dict__", {}).items()):
+    for key, item in list(_attributes(value).items()):
         yield f"{name}.{_public(value, key)}", item
     for kind in type(value).__mro__:
         slots = vars(kind).get("__slots__", ())
@@ -263,6 +266,15 @@ def _children(
     kind = type(value)
     if kind.__module__ == "__main__":
         yield f"type({name.removeprefix('user:')})", kind
+
+
+def _attributes(value: object) -> dict[str, object]:
+    """The object's own ``__dict__``, past any ``__getattr__`` of the user's."""
+    try:
+        held = object.__getattribute__(value, "__dict__")
+    except AttributeError:  # slots alone
+        return {}
+    return held if isinstance(held, dict) else {}
 
 
 def _of_function(
@@ -289,6 +301,8 @@ def _of_function(
     else:
         return
     for variable in _globals_of(code):
+        if _IPYTHONS(variable):
+            continue  # from ``get_ipython`` the way leads through the whole shell
         if variable in home and not isinstance(home[variable], types.ModuleType):
             yield f"{head}{variable}", home[variable]
 

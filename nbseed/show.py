@@ -1,0 +1,94 @@
+"""What is put before the user: lines, the report of a cell, the overlay."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.getipython import get_ipython
+from IPython.display import display
+
+from . import report, seeding
+from .checkpoints import CHECKPOINTS, Ended
+
+
+def warn_of_fault(where: str, error: BaseException) -> None:
+    """One line on a fault of nbseed's own; the user's cell goes on."""
+    sys.stderr.write(
+        f"nbseed: {where} failed ({type(error).__name__}: {error}); the cell runs without it\n"
+    )
+
+
+def seeded_line(number: int, seeded: seeding.Seeded, each_cell: bool) -> str:
+    """What ``%seed`` reached, in one line, and a line for each switch that needs a word."""
+    parts = [f"seed {number}: {', '.join(seeded.names)} seeded"]
+    waiting = [name for name in seeded.imports if name in ("numpy", "torch")]
+    if waiting:
+        parts.append(f"{' and '.join(waiting)} when imported")
+    if seeded.devices:
+        parts.append(f"{' and '.join(seeded.devices)} when it starts")
+    if each_cell:
+        parts.append("each later cell under a seed of its own")
+    return "\n".join(["; ".join(parts), *(f"  note: {said}" for said in seeded.switches)])
+
+
+def in_force_line() -> str:
+    """What ``%seed`` alone says."""
+    regime = seeding.in_force()
+    if regime is None:
+        return "no seed in force; %seed N sets one"
+    options = [
+        said
+        for on, said in (
+            (regime.deterministic, "deterministic switches on"),
+            (regime.each_cell, "each cell under a seed of its own"),
+        )
+        if on
+    ]
+    return "; ".join([f"seed {regime.seed} in force", *options])
+
+
+def show_report(ended: list[Ended]) -> None:
+    """One output for all the runs of a cell: text, HTML and data."""
+    bundle = {
+        "text/plain": report.text(ended),
+        "text/html": report.as_html(ended),
+        report.MIME: report.data(ended),
+    }
+    if _is_terminal():
+        print(bundle["text/plain"])
+    else:
+        display(bundle, raw=True)
+
+
+def show_losses(shell: Any, name: str, args: Any) -> None:
+    """The overlay as a picture with its verdict as text."""
+    from .curves import verdict
+    from .overlay import as_png, overlay
+
+    runs = CHECKPOINTS.runs(name)
+    try:
+        axes = overlay(runs, metric=args.metric, last=args.last, log=args.log)
+        said = f"{name}: {verdict(runs[-args.last :] if args.last else runs, args.metric)}"
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}") from None
+    figure: Any = axes.figure
+    if args.save:
+        try:
+            figure.savefig(os.path.expanduser(args.save), dpi=150)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{args.save} was not written: {error}") from None
+    if _is_terminal():
+        print(said if args.save else f"{said} (--save FILE writes the picture)")
+        return
+    bundle, metadata = shell.display_formatter.format(figure)
+    if not any(kind.startswith("image/") for kind in bundle):
+        bundle["image/png"] = as_png(axes)
+    bundle["text/plain"] = said
+    display(bundle, raw=True, metadata=metadata)
+
+
+def _is_terminal() -> bool:
+    return not hasattr(get_ipython(), "kernel")
