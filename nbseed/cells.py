@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -70,7 +71,27 @@ def unfold(lines: list[str], transform: Callable[[str], str]) -> list[str]:
     head = f"get_ipython().run_cell_magic({call.magic!r}, {call.arguments!r}, {FOLLOWS!r})\n"
     rest = call.body.splitlines(keepends=True)
     blank = next(index for index, line in enumerate(rest) if line.strip())
-    return [head, *["\n"] * blank, *transform(call.body).splitlines(keepends=True)]
+    body = ["\n"] * blank + transform(call.body).splitlines(keepends=True)
+    first = _behind_future_imports(body)
+    if first:  # nothing may stand before them, so the call shares the last one's line
+        body[first - 1] = f"{body[first - 1].rstrip()}; {head}"
+        return ["\n", *body]
+    return [head, *body]
+
+
+def _behind_future_imports(lines: list[str]) -> int:
+    """The number of lines up to the end of a cell's last ``from __future__ import``, or 0."""
+    if not any("__future__" in line for line in lines):
+        return 0
+    try:
+        tree = ast.parse("".join(lines))
+    except SyntaxError:
+        return 0
+    return max((node.end_lineno or 0 for node in tree.body if _is_future(node)), default=0)
+
+
+def _is_future(node: ast.AST) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
 def repeat(tree: ast.Module, times: int, display: bool) -> ast.Module:
@@ -79,30 +100,37 @@ def repeat(tree: ast.Module, times: int, display: bool) -> ast.Module:
     Statements stay on their lines. IPython displays the value of the last one; with `display` the
     other rounds hand theirs to the display hook as well.
     """
-    head, body = _split(tree)
-    if times < 2 or not body:
+    before, part_of_each = _split(tree)
+    if times < 2 or all(call_of(node) is not None for node in part_of_each):
         return tree
-    rounds: list[ast.stmt] = []
+    rounds = before
     for number in range(times):
-        part = copy.deepcopy([head, *body])
+        part = copy.deepcopy(part_of_each)
         if display and number < times - 1 and isinstance(part[-1], ast.Expr):
             part[-1].value = _call(_get_ipython("displayhook"), [part[-1].value])
         rounds += part
     return ast.fix_missing_locations(ast.Module(rounds, tree.type_ignores))
 
 
-def _split(tree: ast.Module) -> tuple[ast.stmt, list[ast.stmt]]:
-    """The last call of our checkpoint magic among the leading ones, and what follows it."""
-    index = 0
-    while index + 1 < len(tree.body) and call_of(tree.body[index + 1]) is not None:
-        index += 1
-    return tree.body[index], tree.body[index + 1 :]
+def _split(tree: ast.Module) -> tuple[list[ast.stmt], list[ast.stmt]]:
+    """The calls of our other magics around the checkpoint magic's, and that one with the rest."""
+    for index, node in enumerate(tree.body):
+        call = call_of(node)
+        if call is None and _is_future(node):
+            continue
+        if call is None:
+            break
+        if call.magic == "rngcheckpoint":
+            return tree.body[:index], tree.body[index:]
+    return [], []
 
 
 def checkpoint_arguments(tree: ast.Module) -> str | None:
     """The argument text of the ``%%rngcheckpoint`` that heads a cell, else None."""
     for node in tree.body:
         call = call_of(node)
+        if call is None and _is_future(node):
+            continue
         if call is None or call.body != FOLLOWS:
             return None
         if call.magic == "rngcheckpoint":
@@ -112,9 +140,21 @@ def checkpoint_arguments(tree: ast.Module) -> str | None:
 
 def assigned(tree: ast.AST) -> set[str]:
     """Every name that a tree assigns anywhere, in its functions too."""
-    return {
-        n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    }
+    nodes = list(ast.walk(tree))
+    names = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return names | {name.id for node in nodes for name in _captured(node)}
+
+
+def runs_a_script(tree: ast.AST) -> bool:
+    """Whether a cell runs a script on the notebook's own variables: ``%run -i``."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(attr="run_line_magic"),
+                args=[ast.Constant(value="run"), ast.Constant(value=str(line))],
+            ) if re.match(r"(.*\s)?-[a-z]*i", line):
+                return True
+    return False
 
 
 class _Track(ast.NodeTransformer):
@@ -165,20 +205,24 @@ class _Track(ast.NodeTransformer):
         node.body[:0] = self._records(*(i.optional_vars for i in node.items if i.optional_vars))
         return node
 
+    def visit_match_case(self, node: ast.match_case) -> ast.AST:
+        self.generic_visit(node)
+        names = [name for part in ast.walk(node.pattern) for name in _captured(part)]
+        node.body[:0] = self._records(*names)
+        return node
+
     def _behind(self, node: ast.stmt, *targets: ast.expr) -> ast.AST | list[ast.AST]:
         records = self._records(*targets)
         return [node, *records] if records else node
 
     def _records(self, *targets: ast.expr) -> list[ast.stmt]:
-        stored = [name for target in targets for name in ast.walk(target)]
         return [
             ast.copy_location(
-                ast.Expr(self._call("track", name.id, ast.Name(name.id, ast.Load()))), name
+                ast.Expr(self._call("assigned", name.id, ast.Name(name.id, ast.Load()))), name
             )
-            for name in stored
-            if isinstance(name, ast.Name)
-            and isinstance(name.ctx, ast.Store)
-            and name.id in self.names
+            for target in targets
+            for name in _stored(target)
+            if name.id in self.names
         ]
 
     def _through(self, name: str, value: ast.expr) -> ast.expr:
@@ -197,6 +241,28 @@ def track(tree: ast.Module, names: Iterable[str]) -> ast.Module:
     if not wanted:
         return tree
     return ast.fix_missing_locations(_Track(wanted).visit(tree))  # type: ignore[no-any-return]
+
+
+def _stored(target: ast.expr) -> list[ast.Name]:
+    """The names that a target assigns; those inside its subscripts are other matters."""
+    match target:
+        case ast.Name():
+            return [target]
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return [name for part in parts for name in _stored(part)]
+        case ast.Starred(value=part):
+            return _stored(part)
+    return []
+
+
+def _captured(node: ast.AST) -> list[ast.Name]:
+    """The name that a part of a ``case`` pattern assigns."""
+    match node:
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            return [ast.copy_location(ast.Name(name, ast.Store()), node)]
+        case ast.MatchMapping(rest=str(name)):
+            return [ast.copy_location(ast.Name(name, ast.Store()), node)]
+    return []
 
 
 def _get_ipython(attribute: str) -> ast.expr:

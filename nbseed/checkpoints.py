@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 MAX_RUNS = 50
-"""Runs kept for one cell; the first of each checkpoint stays, to compare with."""
+"""Runs kept for one cell; those that others of the same checkpoint are compared with stay."""
 MAX_CHECKPOINTS = 200
 """Checkpoints kept in all; the one that was used longest ago goes first."""
 
@@ -98,7 +98,6 @@ class Cell:
     name: str
     runs: deque[Run]
     number: int = 0
-    turn: int = 0  # of its last run
 
 
 @dataclass
@@ -155,6 +154,7 @@ class Checkpoints:
         self.latest: str | None = None
         self._identities = itertools.count(1)
         self._turns = 0  # runs of all cells
+        self._left_by: tuple[str, int] | None = None  # the cell that ran last, under which seed
 
     # -- one execution -----------------------------------------------------------------------------
 
@@ -203,7 +203,7 @@ class Checkpoints:
             notes += left_out(restored)
         self._turns += 1
         record = self.cells.setdefault(cell, Cell(name, deque()))
-        record.name, record.number, record.turn = name, record.number + 1, self._turns
+        record.name, record.number = name, record.number + 1
         running = Running(
             cell, checkpoint, record.number, code, uses, losses.Recorder(tracked), before, restored,
             met_other, notes,
@@ -242,8 +242,7 @@ class Checkpoints:
         )
         # The cell itself may have dropped its checkpoint.
         runs = self.cells.setdefault(running.cell, Cell(checkpoint.name, deque())).runs
-        earlier = [r for r in runs if r.checkpoint == run.checkpoint]
-        base = next((r for r in earlier if r.status == "ok"), earlier[0] if earlier else None)
+        base = _bases(runs).get(run.checkpoint)
         runs.append(run)
         self._trim(runs)
         self.latest = running.cell
@@ -251,6 +250,8 @@ class Checkpoints:
         checkpoint.move, checkpoint.turn = seeding.last_move(), self._turns
         if running.before is not None:
             restore(running.before, strict=False)
+        else:
+            self._left_by = (running.cell, seeding.last_move())
         return Ended(run, base, running.is_first, running.met_other)
 
     def abandon(self, running: Running) -> None:
@@ -269,26 +270,25 @@ class Checkpoints:
     def _met_other(self, checkpoint: Checkpoint, names: tuple[str, ...]) -> bool:
         """Whether what ran above leaves another state than when the checkpoint was taken.
 
-        That can be told only if, since the cell's last run, generators were put on a known path:
-
-        - by a seed. After it only the checkpoint's own state will do;
-        - by the rewind of a cell above, one that ran for the first time before this one did. Cells
-          in between may have been skipped, so any state will do that some run has left before.
-
-        Otherwise they are where this cell, one below it, or the user's own code has left them.
+        That can be told only if generators are on a known path since the cell's last run: from a
+        seed, or from the rewind of a cell above, one that ran for the first time before this one
+        did, if it ran last. Otherwise this cell, one below it, or other code has left them where
+        they are.
         """
         seeded = seeding.last_move() != checkpoint.move
-        above = itertools.takewhile(lambda key: key != checkpoint.cell, self.cells)
-        if not seeded and all(self.cells[key].turn <= checkpoint.turn for key in above):
+        above = list(itertools.takewhile(lambda key: key != checkpoint.cell, self.cells))
+        if not seeded and self._left_by not in [(key, seeding.last_move()) for key in above]:
             return False
         met, taken = snapshot(names).fingerprints, checkpoint.snapshot.fingerprints
-        runs, own = self.runs(), self.cells[checkpoint.cell].runs
-        earlier = [run for run in runs if run.turn <= checkpoint.turn]
+        # Without a seed cells in between may have been skipped: any state that a cell above has
+        # left before will do.
+        before = [] if seeded else [run for key in above for run in self.cells[key].runs]
+        known = [run for run in before if run.turn <= checkpoint.turn]
         for name in taken.keys() & met.keys():
             if met[name] != taken[name]:
-                # A stream that no seed reaches is where the last run that used it has left it.
-                known = runs if name.startswith("user:") else list(own)[-1:] if seeded else earlier
-                if all(run.ends.get(name) != met[name] for run in known):
+                # An object that no seed reaches is where the last run that used it has left it.
+                runs = self.runs() if name.startswith("user:") else known
+                if all(run.ends.get(name) != met[name] for run in runs):
                     return True
         return False
 
@@ -306,18 +306,12 @@ class Checkpoints:
         return notes
 
     def _trim(self, runs: deque[Run]) -> None:
-        """Keep the newest runs, and the first of each checkpoint that still has others."""
+        """Keep the newest runs, and those that runs of a kept checkpoint are compared with."""
+        kept = {checkpoint.identity for checkpoint in self.kept.values()}
         while len(runs) > max(2, self.max_runs):
-            firsts: set[int] = set()
-            for index, run in enumerate(runs):
-                is_first = run.checkpoint not in firsts
-                firsts.add(run.checkpoint)
-                later = itertools.islice(runs, index + 1, None)
-                if not is_first or all(other.checkpoint != run.checkpoint for other in later):
-                    del runs[index]
-                    break
-            else:
-                del runs[0]
+            bases = [run for identity, run in _bases(runs).items() if identity in kept]
+            older = enumerate(itertools.islice(runs, len(runs) - 1))
+            del runs[next((i for i, run in older if all(run is not base for base in bases)), 0)]
 
     # -- looking ---------------------------------------------------------------------------------
 
@@ -368,6 +362,16 @@ class Checkpoints:
         if name not in self.names():
             known = ", ".join(self.names()) or "none yet"
             raise CheckpointError(f"no checkpoint is called {name!r}; there are: {known}")
+
+
+def _bases(runs: Iterable[Run]) -> dict[int, Run]:
+    """By checkpoint the run to compare with: the first that went to its end, else the first."""
+    bases: dict[int, Run] = {}
+    for run in runs:
+        base = bases.setdefault(run.checkpoint, run)
+        if base.status != "ok" and run.status == "ok":
+            bases[run.checkpoint] = run
+    return bases
 
 
 def _regime_for(cell: str) -> Regime | None:

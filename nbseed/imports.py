@@ -48,7 +48,7 @@ class _Loader(importlib.abc.Loader):
             module.__spec__.loader = self.loader
         self.loader.exec_module(module)
         _run.add(module.__name__)
-        callback = _callbacks.get(module.__name__)
+        callback = _callbacks.pop(module.__name__, None)
         if callback is not None:
             callback(module.__name__)
 
@@ -75,4 +75,8 @@ def is_imported(name: str) -> bool:
     module = sys.modules.get(name)
     if module is None:
         return False
-    return name in _run or not getattr(getattr(module, "__spec__", None), "_initializing", False)
+    if name not in _run:
+        if getattr(getattr(module, "__spec__", None), "_initializing", False):
+            return False
+        _run.add(name)
+    return True

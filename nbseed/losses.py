@@ -34,18 +34,20 @@ class Series:
         """Append a number, or a tensor or array of one element; TypeError for anything else."""
         if len(self._values) + len(self._waiting) >= LIMIT:
             self.cut += 1
-        elif isinstance(value, (float, int)):
-            self._values.append(value)
         elif _is_tensor(value):
             self._add_tensor(value)
-        elif getattr(value, "size", 1) == 1 and hasattr(value, "item"):  # NumPy and its kin
-            self._values.append(float(value.item()))
         else:
-            raise TypeError(f"a {type(value).__name__} is not a number")
+            number = _number(value)
+            if self._waiting:  # what came before it goes before it
+                self._read()
+            self._values.append(number)
 
     def _add_tensor(self, value: Any) -> None:
         if value.numel() != 1:
             raise TypeError(f"a tensor of shape {tuple(value.shape)} is not a number")
+        if value.is_complex() or value.is_meta:
+            kind = "complex tensor" if value.is_complex() else "tensor without data"
+            raise TypeError(f"a {kind} is not a number")
         if value.device.type == "cpu" and not self._waiting:
             self._values.append(value.item())
             return
@@ -72,6 +74,19 @@ class Series:
         return np.array(self._values, dtype=np.float64)
 
 
+def _number(value: Any) -> float:
+    try:
+        if isinstance(value, (float, int)):
+            return float(value)
+        if getattr(value, "size", 1) == 1 and hasattr(value, "item"):  # NumPy and its kin
+            item = value.item()
+            if not isinstance(item, (str, bytes)):
+                return float(item)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise TypeError(f"a {type(value).__name__} is not a number")
+
+
 class Recorder:
     """What one run records, by name."""
 
@@ -82,8 +97,11 @@ class Recorder:
     def add(self, name: str, value: Any) -> None:
         series = self.series.get(name)
         if series is None:
-            series = self.series[name] = Series()
-        series.add(value)
+            series = Series()
+            series.add(value)
+            self.series[name] = series
+        else:
+            series.add(value)
 
     def skip(self, name: str) -> None:
         self.series.setdefault(name, Series()).skipped += 1
@@ -93,9 +111,14 @@ class Recorder:
         said = []
         for name, series in self.series.items():
             if series.skipped:
-                said.append(f"{name}: {series.skipped} values were not numbers and are not kept")
+                values = "1 value was no number and is"
+                if series.skipped > 1:
+                    values = f"{series.skipped} values were not numbers and are"
+                said.append(f"{name}: {values} not kept")
             if series.cut:
-                said.append(f"{name}: {series.cut} values beyond {LIMIT} are not kept")
+                values = "1 value" if series.cut == 1 else f"{series.cut} values"
+                verb = "is" if series.cut == 1 else "are"
+                said.append(f"{name}: {values} beyond {LIMIT} {verb} not kept")
         said.extend(
             f"{name} was never assigned" for name in self.tracked if name not in self.series
         )
@@ -120,19 +143,25 @@ def track(name: str, value: Any) -> None:
         If `value` is not one number.
     """
     for recorder in _recorders:
-        if name in recorder.tracked:  # assigned by the cell, perhaps to more than numbers
-            passed_through(name, value)
-        else:
-            recorder.add(name, value)
+        recorder.add(name, value)
+
+
+def assigned(name: str, value: Any) -> None:
+    """Record a value that a cell has assigned, in the runs that track its name, if it is a number.
+
+    The cell assigns what it likes; nothing is raised here.
+    """
+    for recorder in _recorders:
+        if name in recorder.tracked:
+            try:
+                recorder.add(name, value)
+            except Exception:  # whatever the value's own methods raise
+                recorder.skip(name)
 
 
 def passed_through(name: str, value: Any) -> Any:
-    """Record `value` if it is a number; returns it as it is."""
-    for recorder in _recorders:
-        try:
-            recorder.add(name, value)
-        except TypeError:
-            recorder.skip(name)
+    """The same within an expression; returns the value as it is."""
+    assigned(name, value)
     return value
 
 
@@ -144,7 +173,9 @@ def tracked_names() -> set[str]:
 # -- backward() ------------------------------------------------------------------------------------
 
 _originals: dict[str, tuple[type, Callable[..., Any], Callable[..., Any]]] = {}
-_scaled: list[tuple[Any, Any, Any]] = []  # what GradScaler.scale returned, was given, and its scale
+_under_way: set[int] = set()  # losses whose backward() runs
+_UNSCALED = "nbseed: unscaled"  # in the graph node of a scaled loss: what it was, and its scale
+_scales = False  # whether a GradScaler has scaled anything since `patch`
 
 
 def begin(recorder: Recorder) -> None:
@@ -181,17 +212,25 @@ def unpatch() -> None:
     for name, (owner, original, wrapper) in _originals.items():
         if vars(owner).get(name) is wrapper:
             setattr(owner, name, original)
+    global _scales
+    _scales = False
     _originals.clear()
-    _scaled.clear()
 
 
 def _seen_backward(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def backward(self: Any, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
-        if _recorders:
-            _record_loss(self)
-        return original(self, *args, **kwargs)
+        # A subclass of Tensor comes back here by way of __torch_function__, and somebody else's
+        # wrapper may hold an earlier one of ours: one call of the user's is one loss.
+        if not _recorders or id(self) in _under_way:
+            return original(self, *args, **kwargs)
+        _record_loss(self)
+        _under_way.add(id(self))
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            _under_way.discard(id(self))
 
     return backward
 
@@ -201,12 +240,25 @@ def _seen_scale(original: Callable[..., Any]) -> Callable[..., Any]:
     def scale(self: Any, outputs: Any) -> Any:
         __tracebackhide__ = True
         scaled = original(self, outputs)
-        if _recorders and _is_tensor(outputs):
-            _scaled.append((scaled, outputs.detach(), getattr(self, "_scale", None)))
-            del _scaled[:-8]  # a step scales few losses, and one backward() uses them up
+        if _recorders:
+            try:
+                _mark(scaled, outputs, self)
+            except Exception as error:  # the user's scale() has its result already
+                _warn("a loss that a GradScaler scaled was not noted", error)
         return scaled
 
     return scale
+
+
+def _mark(scaled: Any, outputs: Any, scaler: Any) -> None:
+    """Note in a scaled loss's graph what it was; the note lives as long as the graph."""
+    global _scales
+    if isinstance(outputs, (list, tuple)):
+        for pair in zip(scaled, outputs, strict=True):
+            _mark(*pair, scaler)
+    elif _is_tensor(outputs) and scaled is not outputs and scaled.grad_fn is not None:
+        scaled.grad_fn.metadata[_UNSCALED] = (outputs.detach(), scaler._scale)
+        _scales = True
 
 
 def _record_loss(loss: Any) -> None:
@@ -218,33 +270,28 @@ def _record_loss(loss: Any) -> None:
             if "loss" not in recorder.tracked:  # else its assignments are recorded
                 recorder.add("loss", value)
     except Exception as error:  # the user's backward() goes on whatever happens here
-        warnings.warn(
-            f"nbseed: a loss was not recorded ({type(error).__name__}: {error})",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+        _warn("a loss was not recorded", error)
 
 
-def _unscaled(loss: Any) -> Any:
-    """The loss as it was before a GradScaler multiplied it."""
-    for index, (scaled, outputs, scale) in enumerate(_scaled):
-        if scaled is loss:
-            del _scaled[index]
-            return outputs
-        if _comes_from(loss, scaled):  # a sum or mean of scaled losses: all of one scale
-            _scaled.clear()
-            return loss if scale is None else loss.detach() / scale.to(loss.device)
+def _warn(what: str, error: Exception) -> None:
+    text = f"nbseed: {what} ({type(error).__name__}: {error})"
+    warnings.warn(text, RuntimeWarning, stacklevel=4)
+
+
+def _unscaled(loss: Any, steps: int = 4) -> Any:
+    """The loss as it was before a GradScaler multiplied it.
+
+    A sum or mean of scaled losses, which all have one scale, is divided by it.
+    """
+    nodes = [loss.grad_fn] if _scales else []
+    for step in range(steps + 1):
+        for node in nodes:
+            found = node.metadata.get(_UNSCALED) if node is not None else None
+            if found is not None:
+                outputs, scale = found
+                return outputs if step == 0 else loss.detach() / scale.to(loss.device)
+        nodes = [parent for node in nodes if node for parent, _ in node.next_functions]
     return loss
-
-
-def _comes_from(loss: Any, scaled: Any, steps: int = 4) -> bool:
-    """Whether `scaled` is among the last few operands that `loss` was computed from."""
-    nodes, target = [loss.grad_fn], scaled.grad_fn
-    for _ in range(steps):
-        nodes = [node for parent in nodes if parent for node, _ in parent.next_functions]
-        if target is not None and target in nodes:
-            return True
-    return False
 
 
 def _is_tensor(value: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import re
 import symtable
 from collections.abc import Iterable
@@ -17,22 +16,38 @@ def names_read(tree: ast.Module) -> tuple[str, ...]:
 
     What only one branch or a loop's body assigns counts as not assigned behind it. The names that a
     function of the cell looks up count where the function is named. Text that is handed to other
-    magics (``%run``, ``%%time``) counts word by word.
+    magics (``%run``, ``%%time``) counts word by word; a built-in's name counts too, since it may
+    be a variable.
     """
     reader = _Reader()
-    reader.block(tree.body)
-    return tuple(name for name in reader.read if not hasattr(builtins, name))
+    try:
+        reader.block(tree.body)
+    except RecursionError:  # an expression of hundreds of terms
+        return _all_names(tree)
+    return tuple(reader.read)
 
 
 def names_used(tree: ast.Module) -> tuple[str, ...]:
     """Every variable that a cell reads or assigns, in no particular order but a fixed one."""
     found = dict.fromkeys(names_read(tree))
-    found.update(
-        (node.id, None)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    )
+    for node in ast.walk(tree):
+        found.update(dict.fromkeys(_assigned(node)))
     return tuple(found)
+
+
+def _assigned(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()):
+            return [name]
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.alias(name=name, asname=other) if name != "*":
+            return [(other or name).partition(".")[0]]
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            return [name]
+        case ast.MatchMapping(rest=str(name)):
+            return [name]
+    return []
 
 
 class _Reader(ast.NodeVisitor):
@@ -41,7 +56,7 @@ class _Reader(ast.NodeVisitor):
     def __init__(self) -> None:
         self.read: dict[str, None] = {}
         self.bound: set[str] = set()
-        self.functions: dict[str, tuple[str, ...]] = {}
+        self.functions: dict[str, dict[str, None]] = {}
 
     def block(self, statements: Iterable[ast.stmt]) -> None:
         for statement in statements:
@@ -59,8 +74,19 @@ class _Reader(ast.NodeVisitor):
     def note(self, name: str) -> None:
         if name not in self.bound:
             self.read.setdefault(name)
-        for free in self.functions.pop(name, ()):
-            self.note(free)
+        todo, seen = [name], {name}
+        while todo:
+            for free in self.functions.get(todo.pop(), {}):
+                if free not in seen:
+                    seen.add(free)
+                    todo.append(free)
+                    if free not in self.bound:
+                        self.read.setdefault(free)
+
+    def define(self, name: str, free: Iterable[str]) -> None:
+        """A function that looks up `free`; in another branch it may be another function."""
+        self.bound.add(name)
+        self.functions.setdefault(name, {}).update(dict.fromkeys(free))
 
     # -- names -----------------------------------------------------------------------------------
 
@@ -86,8 +112,10 @@ class _Reader(ast.NodeVisitor):
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         if isinstance(node.target, ast.Name):
             self.note(node.target.id)
+            self.bound.add(node.target.id)
+        else:
+            self.visit(node.target)
         self.visit(node.value)
-        self.visit(node.target)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
         self.visit(node.value)
@@ -106,8 +134,7 @@ class _Reader(ast.NodeVisitor):
             *filter(None, arguments.kw_defaults),
         ):
             self.visit(part)
-        self.bound.add(node.name)
-        self.functions[node.name] = _free(node)
+        self.define(node.name, _free(node))
         if node.decorator_list:  # whoever gets it may call it at once
             self.note(node.name)
 
@@ -143,15 +170,24 @@ class _Reader(ast.NodeVisitor):
             self.visit(part)
         before = set(self.bound)
         self.block(node.body)
-        inner = [n for s in node.body if isinstance(s, ast.FunctionDef) for n in _free(s)]
-        self.bound = before | {node.name}
-        self.functions[node.name] = tuple(name for name in inner if name != node.name)
+        methods = [s for s in node.body if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        self.bound = before
+        self.define(node.name, [name for method in methods for name in _free(method)])
+        if node.decorator_list:
+            self.note(node.name)
 
     # -- control ---------------------------------------------------------------------------------
 
     def visit_If(self, node: ast.If) -> None:
         self.visit(node.test)
         self.branches(node.body, node.orelse)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
+        self.visit(node.values[0])
+        before = set(self.bound)
+        for value in node.values[1:]:
+            self.visit(value)
+        self.bound = before
 
     def visit_IfExp(self, node: ast.IfExp) -> None:
         self.visit(node.test)
@@ -186,8 +222,9 @@ class _Reader(ast.NodeVisitor):
             self.bound |= {handler.name} if handler.name else set()
             self.block(handler.body)
             ends.append(self.bound - ({handler.name} if handler.name else set()))
-        self.bound = set.intersection(*ends)
+        self.bound = before  # it runs after an error, too
         self.block(node.finalbody)
+        self.bound |= set.intersection(*ends)
 
     visit_Try = visit_TryStar = _try
 
@@ -196,6 +233,7 @@ class _Reader(ast.NodeVisitor):
         before = set(self.bound)
         for case in node.cases:
             self.bound = set(before)
+            self.visit(case.pattern)
             for part in ast.walk(case.pattern):
                 name = getattr(part, "name", None) or getattr(part, "rest", None)
                 self.bound |= {name} if name else set()
@@ -216,22 +254,30 @@ class _Reader(ast.NodeVisitor):
                             self.note(word)
 
 
+def _all_names(tree: ast.AST) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(n.id for n in ast.walk(tree) if isinstance(n, ast.Name)))
+
+
 def _free(node: ast.AST) -> tuple[str, ...]:
     """The global names that a function's code looks up, as the compiler sees it."""
     module = ast.Module(
         [node if isinstance(node, ast.stmt) else ast.Expr(node)],  # type: ignore[arg-type]
         [],
     )
-    table = symtable.symtable(ast.unparse(module), "<cell>", "exec")
+    try:
+        table = symtable.symtable(ast.unparse(module), "<cell>", "exec")
+    except (SyntaxError, ValueError, RecursionError):  # not every tree has a text
+        return _all_names(node)
     found: dict[str, None] = {}
 
     def collect(scope: symtable.SymbolTable) -> None:
         for symbol in scope.get_symbols():
-            if symbol.is_global() and symbol.is_referenced():
+            if symbol.is_global() and (symbol.is_referenced() or symbol.is_declared_global()):
                 found.setdefault(symbol.get_name())
         for child in scope.get_children():
             collect(child)
 
     for child in table.get_children():
         collect(child)
+    found.pop("__class__", None)  # what super() needs of the class around a method
     return tuple(found)

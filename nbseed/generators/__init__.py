@@ -53,8 +53,9 @@ def existing(names: Iterable[str] | None = None) -> Existing:
     notes: list[str] = []
     for room in rooms():
         if is_imported(room.library):
-            found.update((generator.name, generator) for generator in room.generators())
-            notes.extend(room.uncovered())
+            for generator in room.generators():
+                found[generator.name] = generator
+            notes += room.uncovered()
     found.update((name, generator) for name, (generator, _) in _registered.items())
     if _namespace is not None:
         apart = [value for _, value in _registered.values()]

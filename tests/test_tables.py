@@ -1,0 +1,120 @@
+"""The generators and the checkpoints as small tables."""
+
+from __future__ import annotations
+
+import random
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import nbseed
+from nbseed import generators, seeding, tables
+from nbseed.checkpoints import CHECKPOINTS
+from nbseed.tables import Table
+
+
+def rows_of(page):
+    """The cells of a page's table, row by row, and the text below it."""
+
+    class Reader(HTMLParser):
+        rows, below, inside = [], "", False
+
+        def handle_starttag(self, tag, attrs):
+            if tag == "tr":
+                self.rows = [*self.rows, []]
+            elif tag in ("td", "th"):
+                self.rows[-1].append("")
+                self.inside = True
+
+        def handle_endtag(self, tag):
+            if tag in ("td", "th"):
+                self.inside = False
+
+        def handle_data(self, data):
+            if self.inside:
+                self.rows[-1][-1] += data
+            else:
+                self.below += data
+
+    reader = Reader()
+    reader.feed(page)
+    return reader.rows, reader.below
+
+
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        (Table(("a", "bb"), [("1", "2")]), "a  bb\n1  2"),
+        (Table(("a", "b"), [("longer", "x"), ("y", "")]), "a       b\nlonger  x\ny"),
+        (Table(("a", "b"), [("1", "2")], ("below", "more")), "a  b\n1  2\nbelow\nmore"),
+        (Table(("a", "b"), [], ("nothing yet",)), "nothing yet"),
+        (Table(("a", "b"), []), ""),
+    ],
+)
+def test_a_table_is_columns_of_text_and_sentences_below(table, text):
+    assert repr(table) == text
+
+
+@pytest.mark.parametrize(
+    ("table", "rows", "below"),
+    [
+        (Table(("a", "b"), [("1", "2")], ("x",)), [["a", "b"], ["1", "2"]], "x"),
+        (Table(("a", "b"), [], ("nothing yet",)), [], "nothing yet"),
+        (
+            Table(("a",), [("<script>alert('1')</script> & \"",)], ("<b>",)),
+            [["a"], ["<script>alert('1')</script> & \""]],
+            "<b>",
+        ),
+    ],
+)
+def test_a_table_in_html_holds_the_same_as_text(table, rows, below):
+    page = table._repr_html_()
+    assert rows_of(page) == (rows, below)
+    assert "<script" not in page
+
+
+def test_every_generator_is_listed_with_its_fingerprint():
+    space = {"rng": np.random.default_rng(3)}
+    generators.look_into(space)
+    nbseed.register("mine", random.Random(4))
+    taken = nbseed.snapshot()
+    table = tables.of_generators()
+    assert table.headings == ("generator", "state")
+    assert table.rows == [
+        *((name, mark[:8]) for name, mark in taken.fingerprints.items()),
+        ("all", taken.fingerprint[:8]),
+    ]
+    assert {"python", "numpy", "mine", "user:rng"} <= {name for name, _ in table.rows}
+    assert table.below == taken.notes
+
+
+def test_looking_moves_no_generator():
+    before = random.getstate()
+    tables.of_generators()
+    assert random.getstate() == before
+
+
+def test_no_checkpoints_are_a_sentence():
+    table = tables.of_checkpoints()
+    assert repr(table) == "no checkpoints yet: %%rngcheckpoint makes one"
+    assert table._repr_html_() == "<div>no checkpoints yet: %%rngcheckpoint makes one</div>"
+
+
+def test_every_checkpoint_is_listed_with_its_seed_and_runs():
+    def run(name):
+        CHECKPOINTS.end(CHECKPOINTS.begin(f"name:{name}", name, ""), "ok")
+
+    run("a")
+    seeding.seed(3)
+    run("train")
+    run("train")
+    seeding.seed(14)
+    run("train")
+    marks = [c.snapshot.fingerprint[:8] for c in CHECKPOINTS.kept.values()]
+    assert repr(tables.of_checkpoints()).splitlines() == [
+        "checkpoint  seed  state     runs",
+        f"a           none  {marks[0]}  1",
+        f"train       3     {marks[1]}  2",
+        f"train       14    {marks[2]}  1",
+    ]
