@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -226,7 +227,8 @@ def _set_all(targets: list[tuple[Generator, bytes]]) -> None:
     Python's own stream goes last: ``random.setstate`` either sets or does nothing, so that its
     state, the dearest of all to read, need not be read for a way back.
     """
-    targets = sorted(targets, key=lambda target: target[0].name == "python")
+    last = [target for target in targets if target[0].name == "python"]
+    targets = [target for target in targets if target[0].name != "python"] + last
     undo: list[tuple[Generator, bytes]] = []
     try:
         for generator, state in targets:
@@ -235,6 +237,17 @@ def _set_all(targets: list[tuple[Generator, bytes]]) -> None:
                 undo.append((owner, owner.get_state()))
             generator.set_state(state)
     except BaseException:
-        for generator, state in reversed(undo):
-            generator.set_state(state)
+        stuck = [owner.name for owner, state in reversed(undo) if not _back(owner, state)]
+        if stuck:
+            said = f"nbseed: {', '.join(stuck)} could not be put back"
+            warnings.warn(said, RuntimeWarning, stacklevel=3)
         raise
+
+
+def _back(generator: Generator, state: bytes) -> bool:
+    """Whether `generator` is at `state` again; one that refuses must not keep the others."""
+    try:
+        generator.set_state(state)
+    except Exception:
+        return generator.get_state() == state
+    return True

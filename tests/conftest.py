@@ -46,3 +46,16 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"skipped, which is not allowed here: {report.longrepr}"
     return report
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Fast tests first, real kernels then, and last what stays once it is imported.
+
+    numba's streams would be among everybody's generators, and JAX's threads make a fork unsafe.
+    """
+
+    def rank(item: pytest.Item) -> tuple[bool, bool]:
+        stays = any(name in item.nodeid for name in ("numba", "jax"))
+        return stays, item.get_closest_marker("kernel") is not None
+
+    items.sort(key=rank)

@@ -24,6 +24,7 @@ _TAG = b"MT19937\0"
 # tag, whether a Gaussian is kept, which one, then 624 words and the position as they lie in memory.
 _HEAD = struct.Struct("<8sId")
 _WORDS = 4 * 625
+_NONE_KEPT = _HEAD.pack(_TAG, 0, 0.0)
 _MT19937_SIZE = _HEAD.size + _WORDS
 
 
@@ -95,10 +96,11 @@ def _gauss_offset() -> int | None:
 def _read_in_place(stream: np.random.RandomState, offset: int) -> bytes:
     bits = stream._bit_generator
     with bits.lock:  # NumPy draws under this lock
-        (has_gauss,) = struct.unpack("<i", ctypes.string_at(id(stream) + offset, 4))
-        gauss = ctypes.string_at(id(stream) + offset + 8, 8) if has_gauss else bytes(8)
+        kept = ctypes.string_at(id(stream) + offset, 16)  # an int, padding, a double
         words = ctypes.string_at(bits.ctypes.state_address, _WORDS)
-    return _TAG + struct.pack("<I", has_gauss) + gauss + words
+    if kept[:4] == bytes(4):
+        return _NONE_KEPT + words
+    return _TAG + kept[:4] + kept[8:] + words
 
 
 @dataclass(frozen=True)
@@ -128,8 +130,16 @@ class RandomStateGenerator:
             (position,) = struct.unpack_from("<I", state, _MT19937_SIZE - 4)
             if position > 624 or has_gauss > 1:
                 raise StateError(f"{self.name}: not a state of MT19937")
-            return
-        _check_bits(self.name, decode(self.name, state))
+            kind = "MT19937"
+        else:
+            decoded = decode(self.name, state)
+            kind = decoded["bit_generator"]
+            _check_bits(self.name, decoded, type(self.stream._bit_generator))
+            if decoded.get("has_gauss") not in (0, 1) or type(decoded.get("gauss")) is not float:
+                raise StateError(f"{self.name}: not a state of a RandomState")
+        own = type(self.stream._bit_generator).__name__
+        if kind != own and self.name != "numpy":  # only the global one can get another kind
+            raise StateError(f"{self.name}: the state is of {kind}, the object has {own}")
 
     def set_state(self, state: bytes) -> None:
         import numpy as np
@@ -156,17 +166,10 @@ class RandomStateGenerator:
         self.stream.set_state(("MT19937", words[:624], int(words[624]), has_gauss, gauss))
 
     def _replace(self, kind: str) -> None:
-        """Put a bit generator of another kind under the stream, as the user once did."""
+        """Put a bit generator of another kind under the global stream, as the user once did."""
         import numpy as np
 
-        bits = getattr(np.random, kind)(0)
-        if self.name == "numpy":
-            _set_bit_generator(bits)
-        else:
-            raise StateError(
-                f"{self.name}: the state is of {kind}, the object has "
-                f"{type(self.stream._bit_generator).__name__}"
-            )
+        _set_bit_generator(getattr(np.random, kind)(0))
 
     def seed(self, seed: int) -> None:
         bits = self.stream._bit_generator
@@ -201,8 +204,10 @@ class BitGeneratorGenerator:
                 f"{self.name}: the state is of {decoded['bit_generator']}, "
                 f"the object is {type(self.bits).__name__}"
             )
-        decoded.pop("spawned", None)
-        _check_bits(self.name, decoded)
+        spawned = decoded.pop("spawned", 0)
+        if type(spawned) is not int or not 0 <= spawned < 2**32:
+            raise StateError(f"{self.name}: {spawned!r} is no number of spawned children")
+        _check_bits(self.name, decoded, type(self.bits))
 
     def set_state(self, state: bytes) -> None:
         decoded = decode(self.name, state)
@@ -229,7 +234,7 @@ class SeedSequenceGenerator:
 
     def check_state(self, state: bytes) -> None:
         head, _, count = state.partition(b" ")
-        if head != b"spawned" or not count.isdigit() or int(count) >= 2**32:
+        if head != b"spawned" or not count.isdigit() or len(count) > 10 or int(count) >= 2**32:
             raise StateError(f"{self.name}: not the state of a SeedSequence")
 
     def set_state(self, state: bytes) -> None:
@@ -252,17 +257,25 @@ def _set_spawned(sequence: Any, count: int) -> None:
     )
 
 
-def _check_bits(name: str, decoded: dict[str, Any]) -> None:
-    """Try the state on a bit generator of nobody's."""
+def _check_bits(name: str, decoded: dict[str, Any], own: type) -> None:
+    """Try the state on a bit generator of nobody's, of the object's `own` kind or of NumPy's."""
     import numpy as np
 
-    kind = getattr(np.random, decoded["bit_generator"], None)
+    named = decoded["bit_generator"]
+    kind = own if own.__name__ == named else getattr(np.random, named, None)
     if not (isinstance(kind, type) and issubclass(kind, np.random.BitGenerator)):
         raise StateError(f"{name}: unknown bit generator {decoded['bit_generator']!r}")
     try:
         kind(0).state = {k: v for k, v in decoded.items() if k not in ("has_gauss", "gauss")}
-    except (ValueError, TypeError, KeyError, OverflowError) as error:
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
         raise StateError(f"{name}: not a state of {decoded['bit_generator']} ({error})") from None
+    # NumPy takes any position, and then reads memory that is not its own.
+    inner = decoded["state"]
+    twister = issubclass(kind, np.random.MT19937)
+    places = ((inner if twister else {}, "pos", 624), (decoded, "buffer_pos", 4))
+    for holder, key, last in places:
+        if not 0 <= holder.get(key, 0) <= last:
+            raise StateError(f"{name}: not a state of {decoded['bit_generator']} ({key})")
 
 
 def _set_bit_generator(bits: np.random.BitGenerator) -> None:

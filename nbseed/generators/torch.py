@@ -13,6 +13,7 @@ import json
 import os
 import struct
 import sys
+import warnings
 import weakref
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,7 @@ class TorchGenerator:
     def check_state(self, state: bytes) -> None:
         if self.stream.device.type != "cpu":
             _check_length(self.name, state, len(self.get_state()))
+            _check_philox(self.name, self.stream.device.type, state)
             return
         _check_length(self.name, state, _CPU_STATE)
         _, left, seeded, following = _CPU_HEAD.unpack_from(state)
@@ -90,13 +92,16 @@ class DeviceGenerator:
             _check_length(self.name, state, len(self.get_state()))
         else:
             self.family.check_can_queue()
+        _check_philox(self.name, self.family.kind, state)
 
     def set_state(self, state: bytes) -> None:
         if self.family.started:
             self.family.module.set_rng_state(_to_tensor(state), self.index)
         else:
             queue = self.family.queue()
-            self.family.set_queue(replace(queue, states={**queue.states, self.index: state}))
+            first = None if self.index == 0 else queue.first  # else the seed would come after it
+            states = {**queue.states, self.index: state}
+            self.family.set_queue(replace(queue, first=first, states=states))
 
     def seed(self, seed: int) -> None:
         generators = getattr(self.family.module, "default_generators", None)
@@ -161,6 +166,10 @@ class _QueuedStates:
                 generator.manual_seed(self.queue.seed)
             if index in self.queue.states:
                 generator.set_state(_to_tensor(self.queue.states[index]))
+        lost = sorted(set(self.queue.states) - set(range(len(self.module.default_generators))))
+        if lost:  # how many devices there are is not asked before the start: asking starts some
+            said = f"nbseed: no device for the restored state of index {', '.join(map(str, lost))}"
+            warnings.warn(said, RuntimeWarning, stacklevel=2)
 
 
 # For modules that do not show what they have queued: what was queued here, and torch's own seed at
@@ -236,7 +245,9 @@ class Family:
                 if tracker.manual_seed_all_cb and call is tracker.manual_seed_all_cb[0]:
                     known = Queue(seed=seed)
                 else:
-                    known = replace(known or Queue(), first=seed)
+                    known = known or Queue()
+                    states = {k: v for k, v in known.states.items() if k != 0}
+                    known = replace(known, first=seed, states=states)
             return known
         torch_seed = _torch().initial_seed()
         queue, seed_then = _remembered.get(self.module, (None, None))
@@ -273,6 +284,8 @@ class Family:
 
     def check_state(self, state: bytes) -> None:
         queue = Queue.from_bytes(self.name, state)
+        for index, part in queue.states.items():
+            _check_philox(f"{self.name}:{index}", self.kind, part)
         if queue.states and not self.started:
             self.check_can_queue()
         if self.started:
@@ -312,6 +325,12 @@ def _check_length(name: str, state: bytes, expected: int) -> None:
         raise StateError(f"{name}: {len(state)} bytes, expected {expected}")
 
 
+def _check_philox(name: str, kind: str, state: bytes) -> None:
+    """What CUDA looks at when it sets a state; before its start no one else would."""
+    if kind == "cuda" and (len(state) != 16 or state[8] % 4):
+        raise StateError(f"{name}: not a state of a CUDA generator ({len(state)} bytes)")
+
+
 def families() -> list[Family]:
     """The kinds of device that this torch has, started or waiting."""
     kinds = ["cuda", "xpu", "mps", "mtia", _torch()._C._get_privateuse1_backend_name()]
@@ -319,13 +338,13 @@ def families() -> list[Family]:
     for kind in kinds:
         # The attribute is what torch.get_device_module returns; it raises where there is none.
         module = getattr(_torch(), kind, None)
-        if module is None or not hasattr(module, "set_rng_state"):
+        if module is None:
             continue
         asked = (getattr(module, "is_initialized", None), getattr(module, "is_available", None))
         if _absent.get(kind) == asked:
             continue
         family = Family(kind, module)
-        if family.exists:
+        if hasattr(module, "set_rng_state") and family.exists:
             found.append(family)
         else:
             _absent[kind] = asked

@@ -124,7 +124,8 @@ def _identity(value: Any) -> int:
     random: Any = sys.modules.get("numpy.random")
     # Asked of NumPy's class alone: a user's property or ``__getattr__`` is the user's code.
     if random is not None and isinstance(value, getattr(random, "Generator", ())):
-        return id(value.bit_generator)
+        stream: Any = value
+        return id(stream.bit_generator)
     return id(value)
 
 
@@ -198,7 +199,8 @@ _IPYTHONS = re.compile(
 
 
 def _root(name: str) -> str:
-    return re.split(r"[.\[{(<]", name.removeprefix("user:"), maxsplit=1)[0]
+    bare = name.removeprefix("user:").removeprefix("type(")
+    return re.split(r"[.\[{()<]", bare, maxsplit=1)[0]
 
 
 def _inner(value: object) -> list[object]:
@@ -265,7 +267,7 @@ def _children(
                     continue
     kind = type(value)
     if kind.__module__ == "__main__":
-        yield f"type({name.removeprefix('user:')})", kind
+        yield f"user:type({name.removeprefix('user:')})", kind
 
 
 def _attributes(value: object) -> dict[str, object]:
@@ -334,7 +336,12 @@ def _globals_of(code: types.CodeType) -> Iterator[str]:
 def _public(value: object, key: str) -> str:
     """``np_random`` for an attribute ``_np_random`` that the class shows under that name."""
     bare = key.lstrip("_")
-    return bare if bare != key and bare and hasattr(type(value), bare) else key
+    if bare and bare != key:
+        for base in type(value).__mro__:
+            shown = vars(base).get(bare)
+            if isinstance(shown, (property, functools.cached_property)):
+                return bare
+    return key
 
 
 def _short(key: object) -> str:
