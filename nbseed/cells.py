@@ -94,6 +94,14 @@ def _is_future(node: ast.AST) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
+def _leads(node: ast.AST) -> bool:
+    """Whether a statement may stand before the call: an import from the future, or its docstring."""
+    match node:
+        case ast.Expr(value=ast.Constant(value=str())):
+            return True
+    return _is_future(node)
+
+
 def repeat(tree: ast.Module, times: int, display: bool) -> ast.Module:
     """The tree of a checkpointed cell with its body `times` times, each behind the magic's call.
 
@@ -116,7 +124,7 @@ def _split(tree: ast.Module) -> tuple[list[ast.stmt], list[ast.stmt]]:
     """The calls of our other magics around the checkpoint magic's, and that one with the rest."""
     for index, node in enumerate(tree.body):
         call = call_of(node)
-        if call is None and _is_future(node):
+        if call is None and _leads(node):
             continue
         if call is None:
             break
@@ -129,7 +137,7 @@ def checkpoint_arguments(tree: ast.Module) -> str | None:
     """The argument text of the ``%%rngcheckpoint`` that heads a cell, else None."""
     for node in tree.body:
         call = call_of(node)
-        if call is None and _is_future(node):
+        if call is None and _leads(node):
             continue
         if call is None or call.body != FOLLOWS:
             return None

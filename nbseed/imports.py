@@ -8,6 +8,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
+from typing import Any
 
 _callbacks: dict[str, Callable[[str], None]] = {}
 _run: set[str] = set()  # modules that have run to their end, though the import goes on for a moment
@@ -37,6 +38,10 @@ class _Loader(importlib.abc.Loader):
 
     def __init__(self, loader: importlib.abc.Loader) -> None:
         self.loader = loader
+
+    def __getattr__(self, name: str) -> Any:
+        """``find_spec("torch").loader`` answers as the module's own loader."""
+        return getattr(self.loader, name)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
         return self.loader.create_module(spec)

@@ -431,3 +431,23 @@ def test_a_function_of_a_tracking_cell_is_a_plain_one_in_another_cell():
     found, after = recorded(ast.parse("z = f()"), (), space)
     assert (found, after["z"]) == ({}, "text")
     assert space["f"]() == "text"
+
+
+FUTURE = [
+    ("from __future__ import annotations\nx = 1\n", 1),
+    ("\n\nfrom __future__ import (\n  annotations,\n)\nx = 1\n", 5),
+    ('"""What it is."""\nfrom __future__ import annotations\nx = 1\n', 2),
+]
+
+
+@pytest.mark.parametrize(("body", "line"), FUTURE)
+def test_the_call_stands_behind_imports_from_the_future(body, line):
+    cell = f"get_ipython().run_cell_magic('rngcheckpoint', 'a', {body!r})\n"
+    lines = cells.unfold([cell], lambda text: text.lstrip("\n"))
+    assert lines[0] == "\n"
+    assert lines[line].endswith("; get_ipython().run_cell_magic('rngcheckpoint', 'a', '\\n')\n")
+    tree = ast.parse("".join(lines))
+    compile(tree, "<cell>", "exec")
+    assert cells.checkpoint_arguments(tree) == "a"
+    assert [n.lineno for n in ast.walk(tree) if getattr(n, "id", "") == "x"] == [line + 2]
+    assert len(cells.repeat(tree, 3, True).body) == len(tree.body) + 2 * 2

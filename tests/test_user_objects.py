@@ -172,14 +172,6 @@ FOUND: dict[str, tuple[str, list[str]]] = {
         """,
         ["user:a", "user:b"],
     ),
-    "a stream of another kind under a known name": (
-        """
-        class Mine(Random):
-            def getstate(self): return "mine"
-        a = Mine(1)
-        """,
-        [],
-    ),
     "nothing": ("x, y, z = 1, 'a', [1.5, None, ('b', b'c')]", []),
 }
 
@@ -612,3 +604,28 @@ def test_every_kind_at_once_is_rewound() -> None:
     first = draw()
     nbseed.restore(before)
     assert draw() == first
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: random.SystemRandom(), "reads the operating system's entropy, which has no state"),
+        (lambda: OwnState(), "a OwnState keeps its state in a way of its own"),
+    ],
+)
+def test_a_stream_that_cannot_be_captured_is_named(make, said):
+    found = user.find({"box": [make()]})
+    assert found.generators == {}
+    assert found.cut == (f"user:box[0]: {said}",)
+
+
+class OwnState(random.Random):
+    def getstate(self):
+        return ("mine",)
+
+
+def test_a_poisson_disk_is_named_and_its_generator_left_alone():
+    qmc = pytest.importorskip("scipy.stats.qmc")
+    found = user.find({"disk": qmc.PoissonDisk(2, radius=0.1, rng=3)})
+    assert found.generators == {}
+    assert found.cut == ("user:disk: a PoissonDisk's sample cannot be put back",)

@@ -45,7 +45,8 @@ class Found:
     generators
         By name, nearest first; an object that several names reach counts once.
     cut
-        One sentence for each bound that was hit; empty if everything was looked at.
+        One sentence for each bound that was hit and each object that cannot be captured; empty if
+        everything is covered.
     """
 
     generators: dict[str, Generator]
@@ -91,8 +92,7 @@ class QMCGenerator:
 def adapt(name: str, value: Any) -> Generator | None:
     """A generator named `name` for an object of a kind that is known, else None."""
     if isinstance(value, Random):
-        plain = type(value).getstate is Random.getstate and not isinstance(value, SystemRandom)
-        return PythonGenerator(name, value) if plain else None
+        return PythonGenerator(name, value) if _is_twister(value) else None
     random = sys.modules.get("numpy.random")
     if random is not None:
         from . import numpy as room
@@ -113,10 +113,32 @@ def adapt(name: str, value: Any) -> Generator | None:
         stream: Any = value
         return TorchGenerator(name, stream)
     qmc = sys.modules.get("scipy.stats.qmc")
-    if qmc is not None and isinstance(value, qmc.QMCEngine):
+    if qmc is not None and isinstance(value, qmc.QMCEngine) and not _is_poisson_disk(value):
         stream = getattr(value, "rng", None)
         return QMCGenerator(name, value, adapt(f"{name}.rng", stream))
     return None
+
+
+def unreadable(value: object) -> str | None:
+    """Why an object that draws random numbers cannot be captured; None for all others."""
+    if isinstance(value, SystemRandom):
+        return "reads the operating system's entropy, which has no state"
+    if isinstance(value, Random) and not _is_twister(value):
+        return f"a {type(value).__name__} keeps its state in a way of its own"
+    if _is_poisson_disk(value):
+        return "a PoissonDisk's sample cannot be put back"
+    return None
+
+
+def _is_twister(value: Random) -> bool:
+    """Whether a Random keeps the state that Python's own does."""
+    return type(value).getstate is Random.getstate and not isinstance(value, SystemRandom)
+
+
+def _is_poisson_disk(value: object) -> bool:
+    # What it draws next depends on its pool and grid, and on how it was asked before.
+    qmc = sys.modules.get("scipy.stats.qmc")
+    return qmc is not None and isinstance(value, qmc.PoissonDisk)
 
 
 def _identity(value: Any) -> int:
@@ -165,6 +187,7 @@ def find(
     leaves: dict[type, bool] = {}
     found: dict[str, Generator] = {}
     cut: list[str] = []
+    deep = False
     while todo:
         name, value, level = todo.popleft()
         identity = _identity(value)
@@ -180,6 +203,10 @@ def find(
             # What a RandomState or an engine holds is part of its state, not one more.
             seen.update(map(_identity, _inner(value)))
             continue
+        reason = unreadable(value)
+        if reason is not None:
+            cut.append(f"{name}: {reason}")
+            continue
         children = [
             (path, child)
             for path, child in _children(name, value, namespace, leaves)
@@ -187,7 +214,8 @@ def find(
         ]
         if level < depth:
             todo.extend((path, child, level + 1) for path, child in children)
-        elif children and len(cut) == 0:
+        elif children and not deep:
+            deep = True
             cut.append(f"the search for generators stopped {depth} steps below {_root(name)}")
     return Found(found, tuple(cut))
 
