@@ -95,7 +95,7 @@ def _is_future(node: ast.AST) -> bool:
 
 
 def _leads(node: ast.AST) -> bool:
-    """Whether a statement may stand before the call: an import from the future, or its docstring."""
+    """Whether a statement may stand before the call: a docstring, an import from the future."""
     match node:
         case ast.Expr(value=ast.Constant(value=str())):
             return True
