@@ -61,6 +61,9 @@ class Seeded:
     devices: tuple[str, ...]
     switches: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<seeded {', '.join(self.names)}>"
+
 
 _in_force: Regime | None = None
 _now: int | None = None  # the seed that a library imported now gets: of the cell, or in force

@@ -153,6 +153,15 @@ class Restored:
     uncovered: tuple[str, ...] = ()
     unfit: Mapping[str, str] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        left = {
+            "no longer there": self.missing,
+            "not in the snapshot": self.uncovered,
+            "unfit": tuple(self.unfit),
+        }
+        said = [f"{what}: {', '.join(names)}" for what, names in left.items() if names]
+        return f"<{'; '.join([f'restored {_named(self.names)}', *said])}>"
+
 
 def restore(
     snapshot: Snapshot, strict: bool = True, names: Iterable[str] | None = None
@@ -205,6 +214,10 @@ def restore(
     _set_all(targets)
     set_now = tuple(generator.name for generator, _ in targets)
     return Restored(set_now, tuple(missing), tuple(uncovered), unfit)
+
+
+def _named(names: Iterable[str]) -> str:
+    return ", ".join(names) or "nothing"
 
 
 def _belongs(name: str, reached: set[str]) -> bool:

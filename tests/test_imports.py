@@ -183,3 +183,17 @@ def test_a_module_put_there_by_hand_counts_as_imported(monkeypatch: pytest.Monke
     assert imports.is_imported("late_hand")
     monkeypatch.setitem(sys.modules, "late_hand", None)
     assert not imports.is_imported("late_hand")
+
+
+def test_a_watched_module_that_is_only_looked_for_shows_its_own_loader_s_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "looked_for.py").write_text("answer = 42\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    imports.watch(["looked_for"], lambda name: None)
+    try:
+        spec = importlib.util.find_spec("looked_for")
+        assert spec is not None
+        assert spec.loader.get_source("looked_for") == "answer = 42\n"
+    finally:
+        imports.unwatch()

@@ -492,3 +492,12 @@ def test_all_errors_are_nbseeds_and_value_errors_where_a_value_is_wrong() -> Non
     assert issubclass(StateError, NbseedError)
     assert issubclass(StateError, ValueError)
     assert issubclass(CoverageError, NbseedError)
+
+
+def test_what_a_restore_did_reads_as_a_sentence() -> None:
+    before = nbseed.snapshot()
+    done = nbseed.restore(before)
+    assert repr(done) == f"<restored {', '.join(before.states)}>"
+    part = nbseed.restore(nbseed.Snapshot({"x": b""}), strict=False)
+    there = ", ".join(before.states)
+    assert repr(part) == f"<restored nothing; no longer there: x; not in the snapshot: {there}>"
