@@ -137,7 +137,7 @@ class NBSeed(Magics):
     # -- %%rngcheckpoint ---------------------------------------------------------------------------
 
     @_worded
-    @magic_arguments()
+    @magic_arguments("%rngcheckpoint")  # shown behind one more percent sign
     @argument("name", nargs="?", metavar="NAME", help="What the checkpoint is called.")
     @argument("--runs", type=int, default=1, metavar="K", help="Run the body K times.")
     @argument(
