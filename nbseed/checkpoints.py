@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import determinism, losses, seeding
 from .errors import CheckpointError
@@ -14,7 +15,11 @@ from .seeding import Regime
 from .snapshot import Restored, Snapshot, restore, snapshot
 
 if TYPE_CHECKING:
+    from array import array
+
     import numpy as np
+
+Doubles: TypeAlias = "array[float] | np.ndarray[Any, np.dtype[np.float64]]"
 
 MAX_RUNS = 50
 """Runs kept for one cell; those that others of the same checkpoint are compared with stay."""
@@ -34,8 +39,8 @@ class Run:
         The cell's name.
     seed
         The seed in force when its checkpoint was taken, or None.
-    losses
-        float64 arrays of shape (steps,) by name, in the order they were recorded.
+    values
+        What was recorded by name, in the order it came, as doubles.
     start, end
         Fingerprints of the snapshot that it started from and of the generators after it: 32 hex
         digits. `end` is "" if the end could not be read.
@@ -60,7 +65,7 @@ class Run:
     number: int
     name: str
     seed: int | None
-    losses: dict[str, np.ndarray[Any, np.dtype[np.float64]]] = field(repr=False)
+    values: Mapping[str, Doubles] = field(repr=False)
     start: str
     end: str
     status: str
@@ -72,6 +77,13 @@ class Run:
     code: str = field(repr=False, default="")
     checkpoint: int = field(repr=False, default=0)
     turn: int = field(repr=False, default=0)
+
+    @functools.cached_property
+    def losses(self) -> dict[str, np.ndarray[Any, np.dtype[np.float64]]]:
+        """float64 arrays of shape (steps,) by name; imports NumPy, views where it can."""
+        import numpy as np
+
+        return {name: np.asarray(values, np.float64) for name, values in self.values.items()}
 
 
 @dataclass
@@ -219,7 +231,7 @@ class Checkpoints:
     def end(self, running: Running, status: str, error: str | None = None) -> Ended:
         """Record how a cell ended; with ``--isolate`` the generators go back to before it."""
         losses.end(running.recorder)
-        values = {n: s.values() for n, s in running.recorder.series.items()}  # may import numpy
+        values = {n: s.values() for n, s in running.recorder.series.items()}
         running.stop_arrivals()
         after = snapshot(running.names)
         checkpoint = running.checkpoint
@@ -227,7 +239,7 @@ class Checkpoints:
             number=running.number,
             name=checkpoint.name,
             seed=checkpoint.seed,
-            losses=values,
+            values=values,
             start=checkpoint.snapshot.fingerprint,
             end=after.fingerprint,
             status=status,

@@ -29,7 +29,7 @@ def words(line: str) -> list[str]:
         named = before and before[0] in ("restore", "drop", "diff")
         return CHECKPOINTS.names() if named else list(_ACTIONS) if not before else []
     names = CHECKPOINTS.names() if magic != "seed" and not before else []
-    metrics = {name for run in CHECKPOINTS.runs() for name in run.losses}
+    metrics = {name for run in CHECKPOINTS.runs() for name in run.values}
     if magic == "losses" and before and before[-1] == "--metric":
         return sorted(metrics)
     return [*names, *(option for option in _OPTIONS[magic] if option not in before)]

@@ -7,10 +7,7 @@ import sys
 import warnings
 from array import array
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import numpy as np
+from typing import Any
 
 LIMIT = 10_000_000
 """Values kept for one name in one run."""
@@ -65,13 +62,14 @@ class Series:
         else:
             self._values.extend(value.item() for value in waiting)
 
-    def values(self) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """A float64 array of its own memory; waits for the device if values are still there."""
-        import numpy as np
+    def values(self) -> array[float]:
+        """The doubles, a copy; waits for the device if values are still there.
 
+        Not NumPy's array: a run ends in a kernel where the user may not have imported NumPy.
+        """
         if self._waiting:
             self._read()
-        return np.array(self._values, dtype=np.float64)
+        return self._values[:]
 
 
 def _number(value: Any) -> float:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .checkpoints import Ended, Run
-
-if TYPE_CHECKING:
-    import numpy as np
+from .checkpoints import Doubles, Ended, Run
 
 MIME = "application/vnd.nbseed.runs+json"
 VERSION = 1
@@ -49,9 +46,9 @@ def compare(base: Run, run: Run) -> Outcome:
     """Which generators ended elsewhere, and where the losses part."""
     common = [name for name in run.ends if name in base.ends]
     parted, steps, unequal = [], {}, {}
-    for name in run.losses:
-        if name in base.losses:
-            first, second = base.losses[name], run.losses[name]
+    for name in run.values:
+        if name in base.values:
+            first, second = base.values[name], run.values[name]
             steps[name] = min(len(first), len(second))
             if len(first) != len(second):
                 unequal[name] = (len(first), len(second))
@@ -63,17 +60,27 @@ def compare(base: Run, run: Run) -> Outcome:
         tuple(parted),
         steps,
         unequal,
-        tuple(sorted(base.losses.keys() ^ run.losses.keys())),
+        tuple(sorted(base.values.keys() ^ run.values.keys())),
     )
 
 
-def first_difference(
-    first: np.ndarray[Any, np.dtype[np.float64]], second: np.ndarray[Any, np.dtype[np.float64]]
-) -> int | None:
-    """The first step at which two series of float64 differ in any bit, over their common part."""
-    length = min(len(first), len(second))
-    differ = first[:length].view("u8") != second[:length].view("u8")
-    return int(differ.argmax()) if differ.any() else None
+def first_difference(first: Doubles, second: Doubles) -> int | None:
+    """The first step at which two series of doubles differ in any bit, over their common part.
+
+    Their bytes are compared, so that NaN equals itself and -0.0 is not 0.0; by halves, at memory's
+    speed and without NumPy.
+    """
+    one, other = memoryview(first.tobytes()), memoryview(second.tobytes())
+    low, high = 0, min(len(one), len(other)) // 8
+    if one[: 8 * high] == other[: 8 * high]:
+        return None
+    while high - low > 1:  # they agree below `low`, and differ somewhere below `high`
+        middle = (low + high) // 2
+        if one[8 * low : 8 * middle] == other[8 * low : 8 * middle]:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def sentence(ended: Ended) -> str:
@@ -82,7 +89,7 @@ def sentence(ended: Ended) -> str:
     parts = [_how_it_began(ended)]
     if base is None:
         parts.append(_draws_of(run))
-        parts += [_recorded(name, len(values)) for name, values in run.losses.items()]
+        parts += [_recorded(name, len(values)) for name, values in run.values.items()]
         parts += _how_it_ended(run)
         return f"{run.name}, run {run.number}: {'; '.join(parts)}"
     outcome = compare(base, run)
@@ -245,7 +252,7 @@ def _data_of(ended: Ended) -> dict[str, Any]:
         "end": run.end,
         "starts": dict(run.starts),
         "ends": dict(run.ends),
-        "steps": {name: len(values) for name, values in run.losses.items()},
+        "steps": {name: len(values) for name, values in run.values.items()},
         "switches": dict(run.switches),
         "notes": notes(ended),
         "first": ended.is_first,

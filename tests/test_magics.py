@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import random
 import re
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -1045,3 +1048,24 @@ def test_a_picture_that_cannot_be_written_is_said(
     assert ran.err.startswith(f"UsageError: {tmp_path / file} was not written: ")
     assert len(ran.err.splitlines()) == 1
     assert pyplot.get_fignums() == []
+
+
+def test_a_run_that_records_imports_no_numpy() -> None:
+    code = """
+    import sys
+    from IPython.core.interactiveshell import InteractiveShell
+    shell = InteractiveShell.instance()
+    shell.run_line_magic("load_ext", "nbseed")
+    for _ in range(2):
+        shell.run_cell("%%rngcheckpoint a --track x\\nimport random\\nx = random.random()")
+    print(sorted({"numpy", "torch"} & set(sys.modules)))
+    import nbseed
+    print([run.losses["x"].dtype.name for run in nbseed.runs("a")])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
+    )
+    first, second, *rest = done.stdout.splitlines()
+    assert "run 1" in first
+    assert second.endswith("same draws; x bit-identical (1 step)")
+    assert rest == ["[]", "['float64', 'float64']"]

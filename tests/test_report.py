@@ -22,7 +22,7 @@ def run(number=1, status="ok", *, ends=None, starts=None, name="train", **kinds)
         number=number,
         name=name,
         seed=kinds.pop("seed", 3),
-        losses=arrays,
+        values=arrays,
         start=START,
         end=END,
         status=status,
