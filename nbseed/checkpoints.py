@@ -60,6 +60,8 @@ class Run:
         Equal for runs that started from the same checkpoint.
     turn
         Counts the runs of all cells.
+    partial
+        Whether some generator could not be rewound, or was not in the checkpoint.
     """
 
     number: int
@@ -77,6 +79,7 @@ class Run:
     code: str = field(repr=False, default="")
     checkpoint: int = field(repr=False, default=0)
     turn: int = field(repr=False, default=0)
+    partial: bool = field(repr=False, default=False)
 
     @functools.cached_property
     def losses(self) -> dict[str, np.ndarray[Any, np.dtype[np.float64]]]:
@@ -251,6 +254,7 @@ class Checkpoints:
             code=running.code,
             checkpoint=checkpoint.identity,
             turn=self._turns,
+            partial=running.restored is not None and bool(left_out(running.restored)),
         )
         # The cell itself may have dropped its checkpoint.
         runs = self.cells.setdefault(running.cell, Cell(checkpoint.name, deque())).runs

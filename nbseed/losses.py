@@ -46,7 +46,7 @@ class Series:
             kind = "complex tensor" if value.is_complex() else "tensor without data"
             raise TypeError(f"a {kind} is not a number")
         if value.device.type == "cpu" and not self._waiting:
-            self._values.append(value.item())
+            self._values.append(_number(value.item()))
             return
         # A copy: the step after this one may write to the same memory.
         self._waiting.append(value.detach().clone().reshape(()))
@@ -74,6 +74,8 @@ class Series:
 
 def _number(value: Any) -> float:
     try:
+        if isinstance(value, int) and int(float(value)) != value:
+            raise TypeError(f"the integer {value} is not a double")
         if isinstance(value, (float, int)):
             return float(value)
         if getattr(value, "size", 1) == 1 and hasattr(value, "item"):  # NumPy and its kin

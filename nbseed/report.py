@@ -99,7 +99,7 @@ def sentence(ended: Ended) -> str:
     if base.status != "ok" and not alike:
         parts.append(f"run {base.number} was {_ended_as(base)}")
     if not outcome.elsewhere:
-        parts.append("same draws" if _moved(run) else "drew nothing, as before")
+        parts.append(_alike(run))
     elif whole:
         parts.append(f"other draws: {_list(outcome.elsewhere)} ended elsewhere")
     parts += _losses(outcome)
@@ -134,9 +134,19 @@ def _moved(run: Run) -> list[str]:
     return [name for name, end in run.ends.items() if moved(name, end)]
 
 
+def _alike(run: Run) -> str:
+    if not _moved(run):
+        return _NONE_MOVED
+    return "same draws from what was rewound" if run.partial else "same draws"
+
+
 def _draws_of(run: Run) -> str:
     moved = _moved(run)
-    return f"drew from {_list(moved)}" if moved else "drew nothing"
+    return f"drew from {_list(moved)}" if moved else _NONE_MOVED
+
+
+# Not "drew nothing": a generator that lives only inside the cell leaves no trace.
+_NONE_MOVED = "no known generator moved"
 
 
 def _losses(outcome: Outcome) -> list[str]:
@@ -146,7 +156,7 @@ def _losses(outcome: Outcome) -> list[str]:
         said.append(f"{what} at step {step} ({first!r}, now {second!r})")
     parted = {name for name, *_ in outcome.parted}
     for name, steps in outcome.steps.items():
-        if name in parted:
+        if name in parted or (steps == 0 and name not in outcome.unequal):
             continue
         what = "losses" if name == "loss" else name
         if name in outcome.unequal:

@@ -15,7 +15,7 @@ from typing import Any
 from . import determinism, generators, imports
 from .errors import NbseedError, SeedError
 from .generators.torch import waiting
-from .snapshot import restore, snapshot
+from .snapshot import put_back, restore, snapshot
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def seed_now(seed: int) -> Seeded:
             generator.seed(seed)
             names.append(name)
     except BaseException:
-        restore(before, strict=False, names=())
+        put_back(before)
         raise
     watch_imports()
     _now, _last_move = seed, next(_moves)

@@ -250,11 +250,22 @@ def _set_all(targets: list[tuple[Generator, bytes]]) -> None:
                 undo.append((owner, owner.get_state()))
             generator.set_state(state)
     except BaseException:
-        stuck = [owner.name for owner, state in reversed(undo) if not _back(owner, state)]
-        if stuck:
-            said = f"nbseed: {', '.join(stuck)} could not be put back"
-            warnings.warn(said, RuntimeWarning, stacklevel=3)
+        _undo(undo[::-1])
         raise
+
+
+def put_back(before: Snapshot) -> None:
+    """Set every generator that still takes its state in `before`; warn of those that do not."""
+    current = generators.existing(()).generators
+    known = [(current[name], state) for name, state in before.states.items() if name in current]
+    _undo(known)
+
+
+def _undo(states: list[tuple[Generator, bytes]]) -> None:
+    stuck = [generator.name for generator, state in states if not _back(generator, state)]
+    if stuck:
+        said = f"nbseed: {', '.join(stuck)} could not be put back"
+        warnings.warn(said, RuntimeWarning, stacklevel=4)
 
 
 def _back(generator: Generator, state: bytes) -> bool:

@@ -653,3 +653,12 @@ def test_the_bound_counts_values_that_wait(monkeypatch, remote):
     for step in range(5):
         series.add(remote(float(step)))
     assert (series.values().tolist(), series.cut) == ([0.0, 1.0, 2.0], 2)
+
+
+def test_integers_that_a_double_cannot_hold_are_refused():
+    series = losses.Series()
+    for value in (2**53 + 1, torch.tensor(2**60 + 1)):
+        with pytest.raises(TypeError):
+            series.add(value)
+    series.add(2**60)
+    assert series.values().tolist() == [2.0**60]

@@ -838,7 +838,7 @@ def test_a_fault_is_one_line_and_the_cell_runs_on(
     assert losses._recorders == []
     after = notebook.ok("%%rngcheckpoint other\nx = 1")
     assert marked(after.lines[0]) == (
-        "other, run 1: checkpoint ######## taken, no seed in force; drew nothing"
+        "other, run 1: checkpoint ######## taken, no seed in force; no known generator moved"
     )
 
 

@@ -264,7 +264,7 @@ def test_in_the_lesson_the_rewound_run_is_the_same_in_every_digit(lesson: Execut
 
 @pytest.mark.kernel
 def test_in_the_lesson_weights_that_go_on_are_told_from_draws(lesson: Executed) -> None:
-    assert "; drew nothing, as before; losses part at step 0 (" in said(lesson.cells["continue-2"])
+    assert "; no known generator moved; losses part at step 0 (" in said(lesson.cells["continue-2"])
 
 
 @pytest.mark.kernel

@@ -50,7 +50,7 @@ ERROR = {"status": "error", "error": "ValueError: no"}
         (first(), "train, run 1: checkpoint 4f09c1d2 taken under seed 3; drew from python"),
         (
             first(seed=None, ends={}),
-            "train, run 1: checkpoint 4f09c1d2 taken, no seed in force; drew nothing",
+            "train, run 1: checkpoint 4f09c1d2 taken, no seed in force; no known generator moved",
         ),
         (
             first(losses={"loss": [1, 2], "a": [3]}),
@@ -79,7 +79,7 @@ ERROR = {"status": "error", "error": "ValueError: no"}
         ),
         (
             first(ends={f"user:r{i}": END for i in range(8)}, starts={}),
-            "train, run 1: checkpoint 4f09c1d2 taken under seed 3; drew nothing",
+            "train, run 1: checkpoint 4f09c1d2 taken under seed 3; no known generator moved",
         ),
         (
             first(
@@ -99,7 +99,7 @@ ERROR = {"status": "error", "error": "ValueError: no"}
         (again(), "train, run 2: rewound to 4f09c1d2; same draws"),
         (
             again(run(ends={"python": START}), ends={"python": START}),
-            "train, run 2: rewound to 4f09c1d2; drew nothing, as before",
+            "train, run 2: rewound to 4f09c1d2; no known generator moved",
         ),
         (
             again(run(losses={"loss": [1, 2]}), losses={"loss": [1, 2]}),
@@ -407,3 +407,8 @@ def test_any_difference_is_one(kinds):
     assert report.compare(base, base).same is True
     other = run(2, **{"ends": {"python": END}, "losses": {"a": [1]}, **kinds})
     assert report.compare(base, other).same is False
+
+
+def test_the_same_draws_are_claimed_only_of_what_was_rewound():
+    said = report.sentence(again(partial=True))
+    assert said == "train, run 2: rewound to 4f09c1d2; same draws from what was rewound"

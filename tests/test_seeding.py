@@ -582,3 +582,22 @@ def test_outside_a_worker_the_call_says_where_it_belongs() -> None:
         nbseed.seed_worker(0)
     assert str(caught.value) == ("seed_worker is called by a DataLoader: pass it as worker_init_fn")
     assert not before.diff(nbseed.snapshot())
+
+
+def test_a_seed_that_fails_half_way_leaves_all_that_can_be_put_back_where_it_was() -> None:
+    class Stubborn:
+        def get_state(self) -> bytes:
+            return b"state"
+
+        def set_state(self, state: bytes) -> None:
+            raise OSError("set")
+
+        def seed(self, seed: int) -> None:
+            raise OSError("seed")
+
+    nbseed.register("stubborn", Stubborn())
+    before = nbseed.fingerprints()
+    with pytest.raises(OSError, match=r"^seed$"):
+        nbseed.seed(4)
+    assert nbseed.fingerprints() == before
+    assert seeding.in_force() is None

@@ -6,6 +6,7 @@ import random
 import sys
 import textwrap
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -629,3 +630,33 @@ def test_a_poisson_disk_is_named_and_its_generator_left_alone():
     found = user.find({"disk": qmc.PoissonDisk(2, radius=0.1, rng=3)})
     assert found.generators == {}
     assert found.cut == ("user:disk: a PoissonDisk's sample cannot be put back",)
+
+
+def test_objects_that_lie_about_their_class_are_passed_over():
+    from unittest.mock import Mock
+
+    class Lazy(dict):
+        def items(self):
+            raise AssertionError("called")
+
+        values = __iter__ = items
+
+    class Gone:
+        pass
+
+    gone = Gone()
+    dead = weakref.proxy(gone)
+    del gone
+    rng = random.Random(3)
+    kinds = (np.random.Generator, random.Random, torch.Generator)
+    namespace = {"mocks": [Mock(spec=kind) for kind in kinds], "dead": dead, "lazy": Lazy(a=rng)}
+    found = user.find(namespace)
+    assert list(found.generators) == ["user:lazy['a']"]
+
+
+def test_the_front_end_s_objects_do_not_lead_to_all_variables():
+    from ipykernel.iostream import OutStream
+
+    stream = OutStream.__new__(OutStream)
+    stream.__dict__["shell"] = {"secret": random.Random(3)}
+    assert user.find({"thread": types.SimpleNamespace(_stderr=stream)}).generators == {}

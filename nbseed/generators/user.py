@@ -29,6 +29,8 @@ _LEAVES = (
 )  # fmt: skip
 # A torch module alone has a dozen of them, most of them empty.
 _CONTAINERS = {list, tuple, dict, set, frozenset, deque, OrderedDict}
+# From any of their objects the way leads through the shell to all variables.
+_FRONT_END = {"IPython", "ipykernel", "ipywidgets", "traitlets", "zmq"}
 # Objects that hold no generator, or a great many numbers: by the module and name of their class.
 _LEAF_CLASSES = {
     "numpy.ndarray", "torch.Tensor", "torch.nn.parameter.Parameter", "pandas.DataFrame",
@@ -91,39 +93,44 @@ class QMCGenerator:
 
 def adapt(name: str, value: Any) -> Generator | None:
     """A generator named `name` for an object of a kind that is known, else None."""
-    if isinstance(value, Random):
+    if _is(value, Random):
         return PythonGenerator(name, value) if _is_twister(value) else None
     random = sys.modules.get("numpy.random")
     if random is not None:
         from . import numpy as room
 
-        if isinstance(value, random.Generator):
+        if _is(value, random.Generator):
             return room.BitGeneratorGenerator(name, value.bit_generator)
-        if isinstance(value, random.BitGenerator):
+        if _is(value, random.BitGenerator):
             return room.BitGeneratorGenerator(name, value)
-        if isinstance(value, random.RandomState):
+        if _is(value, random.RandomState):
             return room.RandomStateGenerator(name, value)
-        if isinstance(value, random.SeedSequence):
+        if _is(value, random.SeedSequence):
             return room.SeedSequenceGenerator(name, value)
     torch: Any = sys.modules.get("torch")
     # While torch is being imported the name is there and the class is not.
-    if torch is not None and isinstance(value, getattr(torch, "Generator", ())):
+    if torch is not None and _is(value, getattr(torch, "Generator", ())):
         from .torch import TorchGenerator
 
         stream: Any = value
         return TorchGenerator(name, stream)
     qmc = sys.modules.get("scipy.stats.qmc")
-    if qmc is not None and isinstance(value, qmc.QMCEngine) and not _is_poisson_disk(value):
+    if qmc is not None and _is(value, qmc.QMCEngine) and not _is_poisson_disk(value):
         stream = getattr(value, "rng", None)
         return QMCGenerator(name, value, adapt(f"{name}.rng", stream))
     return None
 
 
-def unreadable(value: object) -> str | None:
+def _is(value: object, kinds: Any) -> bool:
+    """``isinstance`` that believes the type alone: a proxy or a mock says what it likes."""
+    return issubclass(type(value), kinds)
+
+
+def unreadable(value: Any) -> str | None:
     """Why an object that draws random numbers cannot be captured; None for all others."""
-    if isinstance(value, SystemRandom):
+    if _is(value, SystemRandom):
         return "reads the operating system's entropy, which has no state"
-    if isinstance(value, Random) and not _is_twister(value):
+    if _is(value, Random) and not _is_twister(value):
         return f"a {type(value).__name__} keeps its state in a way of its own"
     if _is_poisson_disk(value):
         return "a PoissonDisk's sample cannot be put back"
@@ -132,20 +139,20 @@ def unreadable(value: object) -> str | None:
 
 def _is_twister(value: Random) -> bool:
     """Whether a Random keeps the state that Python's own does."""
-    return type(value).getstate is Random.getstate and not isinstance(value, SystemRandom)
+    return type(value).getstate is Random.getstate and not _is(value, SystemRandom)
 
 
 def _is_poisson_disk(value: object) -> bool:
     # What it draws next depends on its pool and grid, and on how it was asked before.
     qmc = sys.modules.get("scipy.stats.qmc")
-    return qmc is not None and isinstance(value, qmc.PoissonDisk)
+    return qmc is not None and _is(value, qmc.PoissonDisk)
 
 
 def _identity(value: Any) -> int:
     """Equal for objects that share one stream."""
     random: Any = sys.modules.get("numpy.random")
     # Asked of NumPy's class alone: a user's property or ``__getattr__`` is the user's code.
-    if random is not None and isinstance(value, getattr(random, "Generator", ())):
+    if random is not None and _is(value, getattr(random, "Generator", ())):
         stream: Any = value
         return id(stream.bit_generator)
     return id(value)
@@ -240,7 +247,11 @@ def _is_leaf(value: object, known: dict[type, bool]) -> bool:
     kind = type(value)
     if kind not in known:
         bases = {f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__}
-        known[kind] = issubclass(kind, _LEAVES) or not _LEAF_CLASSES.isdisjoint(bases)
+        known[kind] = (
+            kind.__module__.partition(".")[0] in _FRONT_END
+            or issubclass(kind, _LEAVES)
+            or not _LEAF_CLASSES.isdisjoint(bases)
+        )
     return known[kind]
 
 
@@ -248,36 +259,36 @@ def _children(
     name: str, value: Any, namespace: Mapping[str, object], leaves: dict[type, bool]
 ) -> Iterator[tuple[str, object]]:
     """What lies one step from `value`, with the expression that reaches it."""
-    if isinstance(value, (list, tuple, deque, set, frozenset, dict)):
-        items = value.values() if isinstance(value, dict) else value
+    if _is(value, (list, tuple, deque, set, frozenset, dict)):
+        items = dict.values(value) if _is(value, dict) else _items(value)
         # A million numbers are passed over by looking at their types alone.
         if all(leaves.get(kind) or issubclass(kind, _LEAVES) for kind in set(map(type, items))):
             return
-    if isinstance(value, (list, tuple, deque)):
-        for index, item in enumerate(value):
+    if _is(value, (list, tuple, deque)):
+        for index, item in enumerate(_items(value)):
             yield f"{name}[{index}]", item
-    elif isinstance(value, dict):
-        for key, item in list(value.items()):
+    elif _is(value, dict):
+        for key, item in list(dict.items(value)):
             yield f"{name}[{_short(key)}]", item
-    elif isinstance(value, (set, frozenset)):
-        for index, item in enumerate(value):
+    elif _is(value, (set, frozenset)):
+        for index, item in enumerate(_items(value)):
             yield f"{name}{{{index}}}", item
-    elif isinstance(value, types.FunctionType):
+    elif _is(value, types.FunctionType):
         yield from _of_function(name, value, namespace)
-    elif isinstance(value, types.MethodType):
+    elif _is(value, types.MethodType):
         yield f"{name}.__self__", value.__self__
         yield f"{name}.__func__", value.__func__
-    elif isinstance(value, types.ModuleType):
+    elif _is(value, types.ModuleType):
         if _is_users_module(value):
             for key, item in list(vars(value).items()):
                 if not isinstance(item, types.ModuleType):
                     yield f"{name}.{key}", item
         return
-    elif isinstance(value, functools.partial):
+    elif _is(value, functools.partial):
         yield f"{name}.func", value.func
         yield f"{name}.args", value.args
         yield f"{name}.keywords", value.keywords
-    elif isinstance(value, type):
+    elif _is(value, type):
         if value.__module__ == "__main__":
             for key, item in list(vars(value).items()):
                 yield f"{name}.{key}", item
@@ -296,6 +307,12 @@ def _children(
     kind = type(value)
     if kind.__module__ == "__main__":
         yield f"user:type({name.removeprefix('user:')})", kind
+
+
+def _items(value: Any) -> list[object]:
+    """What a container holds, past any ``__iter__`` of the user's."""
+    kind = next(k for k in (list, tuple, deque, set, frozenset, dict) if _is(value, k))
+    return list(kind.__iter__(value))
 
 
 def _attributes(value: object) -> dict[str, object]:
