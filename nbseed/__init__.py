@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import losses as losses  # cells that track variables call it by this name
-from .checkpoints import Run, runs
+from .checkpoints import runs
 from .errors import NbseedError
 from .generators import register, unregister
 from .losses import track
 from .overlay import overlay
+from .run import Run
 from .seeding import isolated, seed, seed_worker
 from .snapshot import Snapshot, fingerprints, restore, snapshot
 

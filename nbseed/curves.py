@@ -14,7 +14,7 @@ from .report import first_difference
 if TYPE_CHECKING:
     import numpy as np
 
-    from .checkpoints import Run
+    from .run import Run
 
     Values = np.ndarray[Any, np.dtype[np.float64]]
     Steps = np.ndarray[Any, np.dtype[np.intp]]

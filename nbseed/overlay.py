@@ -26,8 +26,8 @@ from .curves import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from .checkpoints import Run
     from .curves import Values
+    from .run import Run
 
 _COLUMNS = 2000  # more than a screen has pixels for
 _LABEL = "nbseed: difference"  # marks our axes, so that a second overlay finds them

@@ -6,7 +6,8 @@ import html
 from dataclasses import dataclass
 from typing import Any
 
-from .checkpoints import Doubles, Ended, Run
+from .checkpoints import Ended
+from .run import Doubles, Run
 
 MIME = "application/vnd.nbseed.runs+json"
 VERSION = 1

@@ -12,8 +12,9 @@ import pytest
 
 import nbseed
 from nbseed import generators, losses, seeding
-from nbseed.checkpoints import Checkpoint, Checkpoints, Run, left_out
+from nbseed.checkpoints import Checkpoint, Checkpoints, left_out
 from nbseed.errors import CheckpointError
+from nbseed.run import Run
 from nbseed.snapshot import Restored, snapshot
 
 

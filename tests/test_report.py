@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from nbseed import report
-from nbseed.checkpoints import Checkpoints, Ended, Run
+from nbseed.checkpoints import Checkpoints, Ended
+from nbseed.run import Run
 
 START, END, OTHER = "4f09c1d2" * 4, "0b1c2d3e" * 4, "77777777" * 4
 

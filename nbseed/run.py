@@ -1,0 +1,77 @@
+"""Run: what one execution of a checkpointed cell came to."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from array import array
+
+    import numpy as np
+
+Doubles: TypeAlias = "array[float] | np.ndarray[Any, np.dtype[np.float64]]"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One execution of a checkpointed cell.
+
+    Attributes
+    ----------
+    number
+        1, 2, ... within the cell, over all seeds.
+    name
+        The cell's name.
+    seed
+        The seed in force when its checkpoint was taken, or None.
+    values
+        What was recorded by name, in the order it came, as doubles.
+    start, end
+        Fingerprints of the snapshot that it started from and of the generators after it: 32 hex
+        digits. `end` is "" if the end could not be read.
+    status
+        "ok", "error" or "interrupted".
+    starts, ends
+        The same by generator.
+    switches
+        Threads, default dtype, deterministic flags, versions and the like, as they were at the end.
+    error
+        The exception's type and text, if one ended the run.
+    notes
+        What was not covered or kept, a sentence each.
+    code
+        The cell's body.
+    checkpoint
+        Equal for runs that started from the same checkpoint.
+    turn
+        Counts the runs of all cells.
+    partial
+        Whether some generator could not be rewound, or was not in the checkpoint.
+    """
+
+    number: int
+    name: str
+    seed: int | None
+    values: Mapping[str, Doubles] = field(repr=False)
+    start: str
+    end: str
+    status: str
+    starts: Mapping[str, str] = field(repr=False, default_factory=dict)
+    ends: Mapping[str, str] = field(repr=False, default_factory=dict)
+    switches: Mapping[str, Any] = field(repr=False, default_factory=dict)
+    error: str | None = None
+    notes: tuple[str, ...] = field(repr=False, default=())
+    code: str = field(repr=False, default="")
+    checkpoint: int = field(repr=False, default=0)
+    turn: int = field(repr=False, default=0)
+    partial: bool = field(repr=False, default=False)
+
+    @functools.cached_property
+    def losses(self) -> dict[str, np.ndarray[Any, np.dtype[np.float64]]]:
+        """float64 arrays of shape (steps,) by name; imports NumPy, views where it can."""
+        import numpy as np
+
+        return {name: np.asarray(values, np.float64) for name, values in self.values.items()}
