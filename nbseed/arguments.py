@@ -38,12 +38,12 @@ def seed_number(text: str | None) -> int | None:
         raise UsageError(f"N is an integer from 0 to {2**32 - 1}, got {text}") from None
 
 
-def names_of(text: str) -> tuple[str, ...]:
+def names_of(text: str, option: str = "--track") -> tuple[str, ...]:
     """The variables of ``--track a,b``."""
     names = tuple(name.strip() for name in text.split(",")) if text else ()
     for name in names:
         if not name.isidentifier():
-            raise CheckpointError(f"--track takes variable names and commas, got {text!r}")
+            raise CheckpointError(f"{option} takes variable names and commas, got {text!r}")
     return names
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, MutableMapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from . import determinism, losses, seeding
+from . import carried, determinism, seeding
+from .carried import Carried
 from .errors import CheckpointError
+from .recording import BUDGET, Recording, Text
 from .run import Run
 from .seeding import Regime
 from .snapshot import Restored, Snapshot, restore, snapshot
@@ -17,6 +20,10 @@ MAX_RUNS = 50
 """Runs kept for one cell; those that others of the same checkpoint are compared with stay."""
 MAX_CHECKPOINTS = 200
 """Checkpoints kept in all; the one that was used longest ago goes first."""
+
+
+# The cell, the seed in force, and whether it is each cell's own and feeds unseeded generators too.
+Key = tuple[str, int | None, bool, bool]
 
 
 @dataclass
@@ -28,6 +35,7 @@ class Checkpoint:
     regime: Regime | None
     snapshot: Snapshot
     identity: int
+    carried: Carried | None = None
     move: int = 0  # seeding.last_move() when the cell last ran
     turn: int = 0  # and how many runs there had been, of all cells
 
@@ -52,9 +60,7 @@ class Running:
     cell: str
     checkpoint: Checkpoint
     number: int
-    code: str
-    names: tuple[str, ...]
-    recorder: losses.Recorder
+    recording: Recording
     before: Snapshot | None  # with --isolate: where the generators go back to
     restored: Restored | None  # None for the run that took the checkpoint
     met_other: bool = False
@@ -94,8 +100,9 @@ class Checkpoints:
 
     def __init__(self, max_runs: int = MAX_RUNS, max_checkpoints: int = MAX_CHECKPOINTS) -> None:
         self.max_runs, self.max_checkpoints = max_runs, max_checkpoints
+        self.budget = BUDGET
         self.cells: dict[str, Cell] = {}
-        self.kept: OrderedDict[tuple[str, int | None, bool], Checkpoint] = OrderedDict()
+        self.kept: OrderedDict[Key, Checkpoint] = OrderedDict()
         self.latest: str | None = None
         self._identities = itertools.count(1)
         self._turns = 0  # runs of all cells
@@ -107,14 +114,14 @@ class Checkpoints:
         self,
         cell: str,
         name: str,
-        code: str,
-        reads: tuple[str, ...] = (),
-        uses: tuple[str, ...] = (),
-        tracked: tuple[str, ...] = (),
+        text: Text,
+        namespace: MutableMapping[str, Any] | None = None,
+        carry: tuple[str, ...] = (),
         reset: bool = False,
         isolate: bool = False,
+        probe: bool = False,
     ) -> Running:
-        """Take the cell's snapshot or rewind to it; from now on losses are recorded.
+        """Take the cell's snapshot or rewind to it; from now on the run is recorded.
 
         Parameters
         ----------
@@ -122,57 +129,73 @@ class Checkpoints:
             The cell's identity.
         name
             What it is called.
-        code
-            Its body.
-        reads, uses
-            Variables that it reads before it assigns them, and all that it mentions.
-        tracked
-            Variables whose assignments are recorded.
+        text
+            Its code.
+        namespace
+            The notebook's variables.
+        carry
+            Those that are part of the checkpoint.
+        probe
+            Look for operators without a deterministic kernel.
+
+        Raises
+        ------
+        CheckpointError
+            If a variable cannot be carried or put back; nothing has changed.
         """
+        namespace = {} if namespace is None else namespace
         regime = _regime_for(cell)
-        key = (cell, regime.seed, regime.each_cell) if regime else (cell, None, False)
+        key = _key(cell, regime)
         checkpoint = self.kept.get(key)
         before = snapshot() if isolate else None
         notes: list[str] = []
         restored, met_other = None, False
         if checkpoint is None or reset:
-            taken = snapshot(reads)
+            taken = snapshot(text.reads)
             notes += taken.notes
-            checkpoint = Checkpoint(cell, name, regime, taken, next(self._identities))
+            kept = self._capture(namespace, carry, taken, notes)
+            checkpoint = Checkpoint(cell, name, regime, taken, next(self._identities), kept)
             notes += self._keep(key, checkpoint)
         else:
             self.kept.move_to_end(key)
-            names = tuple(dict.fromkeys([*reads, *_variables(checkpoint.snapshot)]))
+            names = tuple(dict.fromkeys([*text.reads, *_variables(checkpoint.snapshot)]))
             met_other = self._met_other(checkpoint, names)
-            restored = restore(checkpoint.snapshot, strict=False, names=names)
+            if carry and (checkpoint.carried is None or checkpoint.carried.names != carry):
+                kept = self._capture(namespace, carry, snapshot(names), notes)
+                checkpoint = replace(checkpoint, identity=next(self._identities), carried=kept)
+                self.kept[key] = checkpoint
+                notes.append(f"{_list(carry)} kept as now, not as the first run met them")
+            restored = _rewind(checkpoint, namespace, carry, names)
             notes += left_out(restored)
         self._turns += 1
         record = self.cells.setdefault(cell, Cell(name, deque()))
         record.name, record.number = name, record.number + 1
+        recording = Recording(text, namespace, carry, self.budget, probe)
         running = Running(
-            cell, checkpoint, record.number, code, uses, losses.Recorder(tracked), before, restored,
-            met_other, notes,
-        )  # fmt: skip
+            cell, checkpoint, record.number, recording, before, restored, met_other, notes
+        )
         try:
             running.stop_arrivals = seeding.on_arrival(lambda names: self._arrived(running, names))
-            losses.begin(running.recorder)
+            recording.begin()
         except BaseException:
             self.abandon(running)
             raise
         return running
 
-    def end(self, running: Running, status: str, error: str | None = None) -> Ended:
+    def end(
+        self, running: Running, status: str, error: str | None = None, value: Any = None
+    ) -> Ended:
         """Record how a cell ended; with ``--isolate`` the generators go back to before it."""
-        losses.end(running.recorder)
-        values = {n: s.values() for n, s in running.recorder.series.items()}
         running.stop_arrivals()
-        after = snapshot(running.names)
-        checkpoint = running.checkpoint
+        recording, checkpoint = running.recording, running.checkpoint
+        recording.abandon()
+        after = snapshot(recording.text.uses)
+        recorder = recording.recorder
         run = Run(
             number=running.number,
             name=checkpoint.name,
             seed=checkpoint.seed,
-            values=values,
+            values={n: s.values() for n, s in recorder.series.items()},
             start=checkpoint.snapshot.fingerprint,
             end=after.fingerprint,
             status=status,
@@ -180,11 +203,12 @@ class Checkpoints:
             ends=after.fingerprints,
             switches=determinism.switches(),
             error=error,
-            notes=tuple(dict.fromkeys([*running.notes, *running.recorder.notes()])),
-            code=running.code,
+            notes=tuple(dict.fromkeys([*running.notes, *recorder.notes()])),
+            code=recording.text.body,
             checkpoint=checkpoint.identity,
             turn=self._turns,
             partial=running.restored is not None and bool(left_out(running.restored)),
+            observed=recording.end(checkpoint.snapshot, after, value),
         )
         # The cell itself may have dropped its checkpoint.
         runs = self.cells.setdefault(running.cell, Cell(checkpoint.name, deque())).runs
@@ -202,12 +226,30 @@ class Checkpoints:
 
     def abandon(self, running: Running) -> None:
         """Forget a run whose end cannot be recorded; nothing stays patched."""
-        losses.end(running.recorder)
+        running.recording.abandon()
         running.stop_arrivals()
+
+    def _capture(
+        self,
+        namespace: MutableMapping[str, Any],
+        names: tuple[str, ...],
+        taken: Snapshot,
+        notes: list[str],
+    ) -> Carried | None:
+        """Copies of variables; making one may run the user's code, but no generator moves by it."""
+        if not names:
+            return None
+        try:
+            kept = carried.capture(namespace, names)
+        finally:
+            restore(taken, strict=False)
+        notes.append(f"kept with it: {_list(names)} ({carried.shown(kept.size)})")
+        notes += kept.notes
+        return kept
 
     def _arrived(self, running: Running, names: list[str]) -> None:
         """A library that the cell imports joins the checkpoint in the state it has right then."""
-        losses.patch()
+        running.recording.arrived()
         checkpoint = running.checkpoint
         states = snapshot(()).states
         new = {n: states[n] for n in names if n in states and n not in checkpoint.snapshot.states}
@@ -238,7 +280,7 @@ class Checkpoints:
                     return True
         return False
 
-    def _keep(self, key: tuple[str, int | None, bool], checkpoint: Checkpoint) -> list[str]:
+    def _keep(self, key: Key, checkpoint: Checkpoint) -> list[str]:
         self.kept[key] = checkpoint
         self.kept.move_to_end(key)
         notes = []
@@ -271,6 +313,21 @@ class Checkpoints:
             return [run for cell in self.cells.values() for run in cell.runs]
         self._check(name)
         return [run for cell in self.cells.values() if cell.name == name for run in cell.runs]
+
+    def pair(self, name: str) -> tuple[Run | None, Run]:
+        """A cell's last run, and the one to compare it with: None if it is the first.
+
+        Raises
+        ------
+        CheckpointError
+            If no cell has that name, or it has not run.
+        """
+        runs = self.runs(name)
+        if not runs:
+            raise CheckpointError(f"{name} has not run to an end yet")
+        run = max(runs, key=lambda run: run.turn)
+        base = _bases(r for r in runs if r.checkpoint == run.checkpoint).get(run.checkpoint)
+        return (None if base is run else base), run
 
     def latest_name(self) -> str:
         """The name of the cell that ran last; CheckpointError if none has run."""
@@ -326,6 +383,35 @@ def _regime_for(cell: str) -> Regime | None:
     while regime is not None and regime.cell == cell:
         regime = regime.before
     return regime
+
+
+def _key(cell: str, regime: Regime | None) -> Key:
+    if regime is None:
+        return (cell, None, False, False)
+    return (cell, regime.seed, regime.each_cell, regime.pin_entropy)
+
+
+def _rewind(
+    checkpoint: Checkpoint,
+    namespace: MutableMapping[str, Any],
+    carry: tuple[str, ...],
+    names: tuple[str, ...],
+) -> Restored:
+    """Put back the variables and the generators of a checkpoint: all or nothing."""
+    plan = None
+    if carry and checkpoint.carried is not None:
+        plan = carried.check(checkpoint.carried, namespace)
+        plan.apply()
+    try:
+        return restore(checkpoint.snapshot, strict=False, names=names)
+    except BaseException:
+        if plan is not None:
+            plan.undo()
+        raise
+
+
+def _list(names: tuple[str, ...]) -> str:
+    return ", ".join(names)
 
 
 def _variables(taken: Snapshot) -> list[str]:

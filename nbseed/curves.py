@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .report import first_difference
+from .outcome import first_difference
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,6 +17,10 @@ class CoverageError(NbseedError):
     """A snapshot and the generators that exist now do not name the same set; nothing was set."""
 
 
+class EntropyError(NbseedError):
+    """Under ``%seed N --strict``: a call took entropy that no seed controls."""
+
+
 class RegistrationError(NbseedError, ValueError):
     """A generator that cannot be registered, or a name that is taken or unknown."""
 

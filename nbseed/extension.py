@@ -11,6 +11,7 @@ from .checkpoints import CHECKPOINTS
 from .completion import complete
 from .magics import NBSeed
 from .show import warn_of_fault
+from .views import Views
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -20,9 +21,14 @@ class _Loaded:
     """What `load` has put into a shell."""
 
     def __init__(self, shell: Any) -> None:
-        self.magics = NBSeed(shell)
+        self.magics, self.views = NBSeed(shell), Views(shell)
         self.covered = {  # other magics of our names
-            kind: {name: known[name] for name in self.magics.magics[kind] if name in known}
+            kind: {
+                name: known[name]
+                for ours in (self.magics, self.views)
+                for name in ours.magics[kind]
+                if name in known
+            }
             for kind, known in shell.magics_manager.magics.items()
         }
         self.unfold: Callable[[list[str]], list[str]] = functools.partial(
@@ -40,7 +46,7 @@ def load(shell: InteractiveShell) -> None:
     if id(shell) in _loaded:
         return
     parts = _Loaded(shell)
-    shell.register_magics(parts.magics)
+    shell.register_magics(parts.magics, parts.views)
     shell.input_transformers_post.append(parts.unfold)
     shell.ast_transformers.append(parts.magics)  # type: ignore[arg-type]
     shell.events.register("pre_run_cell", parts.pre)
@@ -61,6 +67,7 @@ def unload(shell: InteractiveShell) -> None:
     shell.events.unregister("pre_run_cell", parts.pre)
     shell.ast_transformers.remove(parts.magics)  # type: ignore[arg-type]
     shell.input_transformers_post.remove(parts.unfold)
+    _deregister(shell, parts.views)
     _deregister(shell, parts.magics)
     for kind, covered in parts.covered.items():
         shell.magics_manager.magics[kind].update(covered)
@@ -69,7 +76,7 @@ def unload(shell: InteractiveShell) -> None:
     seeding.forget()
 
 
-def _deregister(shell: Any, magics: NBSeed) -> None:
+def _deregister(shell: Any, magics: NBSeed | Views) -> None:
     """The mirror of ``register_magics``, which IPython does not have."""
     manager = shell.magics_manager
     manager.registry.pop(type(magics).__name__, None)

@@ -26,6 +26,8 @@ class Frame:
         Runs that have ended in it: ``--runs`` and ``%%timeit`` make several.
     begun
         The identities of the checkpointed cells that have begun in it.
+    guarded
+        Whether entropy is refused or fed until it ends.
     """
 
     text: str
@@ -33,6 +35,7 @@ class Frame:
     scopes: list[Running | AbstractContextManager[None]] = field(default_factory=list)
     ended: list[Ended] = field(default_factory=list)
     begun: set[str] = field(default_factory=set)
+    guarded: bool = False
 
     def begin(self, scope: Running | AbstractContextManager[None]) -> None:
         """Let a run that has begun, or a block that has not, end with this cell."""
@@ -51,12 +54,18 @@ class Frame:
             else:
                 scope.__exit__(None, None, None)
 
-    def end(self, status: str, error: str | None, on_fault: Callable[[Exception], None]) -> None:
+    def end(
+        self,
+        status: str,
+        error: str | None,
+        on_fault: Callable[[Exception], None],
+        value: Any = None,
+    ) -> None:
         """End all that is open, the last one begun first; a fault stops none of the others."""
         for scope in reversed(self.scopes):
             try:
                 if isinstance(scope, Running):
-                    self.ended.append(CHECKPOINTS.end(scope, status, error))
+                    self.ended.append(CHECKPOINTS.end(scope, status, error, value))
                 else:
                     scope.__exit__(None, None, None)
             except Exception as fault:
@@ -84,6 +93,10 @@ class Frames:
     @property
     def innermost(self) -> Frame | None:
         return self._stack[-1] if self._stack else None
+
+    @property
+    def outermost(self) -> Frame | None:
+        return self._stack[0] if self._stack else None
 
     def enter(self, text: str, cell_id: str | None) -> bool:
         """Begin a cell; returns whether it is the outermost."""

@@ -9,6 +9,8 @@ from array import array
 from collections.abc import Callable
 from typing import Any
 
+from .patches import Patches
+
 LIMIT = 10_000_000
 """Values kept for one name in one run."""
 _BATCH = 1024  # device values that wait to be read together
@@ -172,7 +174,7 @@ def tracked_names() -> set[str]:
 
 # -- backward() ------------------------------------------------------------------------------------
 
-_originals: dict[str, tuple[type, Callable[..., Any], Callable[..., Any]]] = {}
+_patches = Patches()
 _under_way: set[int] = set()  # losses whose backward() runs
 _UNSCALED = "nbseed: unscaled"  # in the graph node of a scaled loss: what it was, and its scale
 _scales = False  # whether a GradScaler has scaled anything since `patch`
@@ -195,26 +197,17 @@ def end(recorder: Recorder) -> None:
 def patch() -> None:
     """See ``backward()`` and ``GradScaler.scale()``, if torch is there and a run wants losses."""
     torch: Any = sys.modules.get("torch")
-    if torch is None or _originals or not _recorders or not hasattr(torch, "Tensor"):
+    if torch is None or _patches or not _recorders or not hasattr(torch, "Tensor"):
         return
-    for name, owner, wrap in (
-        ("backward", torch.Tensor, _seen_backward),
-        ("scale", torch.amp.GradScaler, _seen_scale),
-    ):
-        original = getattr(owner, name)
-        wrapper = wrap(original)
-        _originals[name] = (owner, original, wrapper)
-        setattr(owner, name, wrapper)
+    _patches.put(torch.Tensor, "backward", _seen_backward)
+    _patches.put(torch.amp.GradScaler, "scale", _seen_scale)
 
 
 def unpatch() -> None:
     """Put the methods back; one that somebody else has wrapped since then is left to them."""
-    for name, (owner, original, wrapper) in _originals.items():
-        if vars(owner).get(name) is wrapper:
-            setattr(owner, name, original)
     global _scales
     _scales = False
-    _originals.clear()
+    _patches.undo()
 
 
 def _seen_backward(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,45 +5,24 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
+from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.utils.text import DollarFormatter
-from traitlets import Bool, Int
+from traitlets import Bool, Float, Int
 
-from . import cells, checkpoints, losses, seeding, tables
-from .arguments import arguments, check_tracked, names_of, seed_number, words_of
+from . import cells, checkpoints, losses, seeding, watch
+from .arguments import arguments, check_tracked, names_of, seed_number
 from .cells import FOLLOWS
 from .checkpoints import CHECKPOINTS
-from .errors import NbseedError
 from .frames import Frames, how_it_ended
-from .reads import names_read, names_used
-from .show import in_force_line, seeded_line, show_losses, show_report, warn_of_fault
-from .snapshot import restore, snapshot
+from .reads import names_assigned, names_read, names_used
+from .recording import BUDGET, Text
+from .show import in_force_line, seeded_line, show_report, warn_of_fault, worded
 
 MAX_REPEATS = 1000  # each is a copy of the body's tree
-_Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-def _worded(method: _Method) -> _Method:
-    """Our own errors as one line for the user; a fault as a warning, and the cell runs on."""
-
-    @functools.wraps(method)
-    def call(self: NBSeed, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return method(self, *args, **kwargs)
-        except UsageError:
-            raise
-        except NbseedError as error:
-            raise UsageError(str(error)) from None
-        except Exception as error:
-            warn_of_fault(method.__name__, error)
-            return None
-
-    return cast(_Method, call)
 
 
 @magics_class
@@ -56,6 +35,12 @@ class NBSeed(Magics):
         checkpoints.MAX_CHECKPOINTS, min=1, help="Checkpoints kept in memory, over all cells."
     ).tag(config=True)
 
+    compare_seconds = Float(
+        BUDGET,
+        min=0,
+        help="Seconds in each run for comparing variables with what the first run met; 0: never.",
+    ).tag(config=True)
+
     def __init__(self, shell: Any, **kwargs: Any) -> None:
         super().__init__(shell, **kwargs)
         self.shell: Any  # never None here
@@ -64,7 +49,7 @@ class NBSeed(Magics):
 
     # -- %seed and %%seed --------------------------------------------------------------------------
 
-    @_worded
+    @worded
     @magic_arguments()
     @argument("seed", nargs="?", metavar="N", help="An integer from 0 to 2**32 - 1.")
     @argument(
@@ -78,6 +63,17 @@ class NBSeed(Magics):
         action="store_true",
         help="Give every later cell a seed of its own, derived from N and the cell's identity, so "
         "that cells can be run in any order with the same draws.",
+    )
+    @argument(
+        "--strict",
+        action="store_true",
+        help="In later cells make it an error to take entropy that no seed controls, such as "
+        "default_rng() without a seed or uuid4().",
+    )
+    @argument(
+        "--pin-entropy",
+        action="store_true",
+        help="In later cells feed NumPy's generators that have no seed from N.",
     )
     @argument("--new", action="store_true", help="Pick a seed from the operating system, show it.")
     @line_cell_magic
@@ -93,6 +89,9 @@ class NBSeed(Magics):
 
         Each call states the whole of it: ``%seed 4`` after ``%seed 3 --deterministic --each-cell``
         ends both options.
+
+        ``--strict`` finds what no seed controls, at the line where it is; ``--pin-entropy`` makes
+        NumPy's part of it repeat: it is in every checkpoint as ``numpy.entropy``.
 
         Examples
         --------
@@ -110,22 +109,37 @@ class NBSeed(Magics):
             self._seed_cell(number, args, cell)
             return
         if number is None:
-            if args.deterministic or args.each_cell:
-                raise UsageError("the options need a seed: %seed N [--deterministic] [--each-cell]")
+            if args.deterministic or args.each_cell or args.strict or args.pin_entropy:
+                raise UsageError(
+                    "the options need a seed: "
+                    "%seed N [--deterministic] [--each-cell] [--strict] [--pin-entropy]"
+                )
             print(in_force_line())
             return
         seeded = seeding.seed(
             number,
             deterministic=args.deterministic,
             each_cell=args.each_cell,
+            strict=args.strict,
+            pin_entropy=args.pin_entropy,
             cell=self.frames.checkpointed(),
         )
+        self._guard()
         print(seeded_line(number, seeded, args.each_cell))
+
+    def _guard(self) -> None:
+        """Let entropy be refused or fed from now on to the end of the cell, if that is in force."""
+        regime, frame = seeding.in_force(), self.frames.outermost
+        if regime is None or frame is None or frame.guarded:
+            return
+        if regime.strict or regime.pin_entropy:
+            frame.guarded = True
+            frame.begin(watch.guarded(self.shell.user_ns, _is_strict))
 
     def _seed_cell(self, number: int | None, args: Any, cell: str) -> None:
         if number is None:
             raise UsageError("%%seed needs a seed: %%seed N")
-        if args.deterministic or args.each_cell:
+        if args.deterministic or args.each_cell or args.strict or args.pin_entropy:
             raise UsageError("%%seed takes a seed only; the options belong to %seed")
         frame = self.frames.innermost
         if cell != FOLLOWS or frame is None:
@@ -136,7 +150,7 @@ class NBSeed(Magics):
 
     # -- %%rngcheckpoint ---------------------------------------------------------------------------
 
-    @_worded
+    @worded
     @magic_arguments("%rngcheckpoint")  # shown behind one more percent sign
     @argument("name", nargs="?", metavar="NAME", help="What the checkpoint is called.")
     @argument("--runs", type=int, default=1, metavar="K", help="Run the body K times.")
@@ -145,6 +159,19 @@ class NBSeed(Magics):
         default="",
         metavar="NAMES",
         help="Record these variables, separated by commas, each time the cell assigns them.",
+    )
+    @argument(
+        "--with",
+        dest="carry",
+        default="",
+        metavar="NAMES",
+        help="Put these variables back too, separated by commas: models and optimizers in place, "
+        "others as a copy.",
+    )
+    @argument(
+        "--probe",
+        action="store_true",
+        help="Run with torch's deterministic algorithms, and name the operators that have none.",
     )
     @argument("--isolate", action="store_true", help="Leave the generators as they were before.")
     @argument("--reset", action="store_true", help="Take the snapshot anew.")
@@ -172,6 +199,8 @@ class NBSeed(Magics):
                 ...
 
             %%rngcheckpoint sweep --runs 3 --track score
+
+            %%rngcheckpoint train --with model,optimizer
         """
         args = arguments(self.rngcheckpoint, line)
         if cell is None:
@@ -193,18 +222,18 @@ class NBSeed(Magics):
         tree = self._parsed(body)
         if tree is not None:
             check_tracked(tracked, tree)
-        everything = tuple(self.shell.user_ns) if tree and cells.runs_a_script(tree) else ()
         CHECKPOINTS.max_runs = self.max_runs
         CHECKPOINTS.max_checkpoints = self.max_checkpoints
+        CHECKPOINTS.budget = self.compare_seconds
         running = CHECKPOINTS.begin(
             identity,
             name,
-            body,
-            reads=everything or (names_read(tree) if tree else ()),
-            uses=everything or (names_used(tree) if tree else ()),
-            tracked=tracked,
+            self._text(frame.text, body, tree, tracked),
+            self.shell.user_ns,
+            carry=names_of(args.carry, "--with"),
             reset=args.reset and identity not in frame.begun,
             isolate=args.isolate,
+            probe=args.probe,
         )
         if by_text and running.is_first:
             running.notes.append(
@@ -245,6 +274,19 @@ class NBSeed(Magics):
         except Exception:  # IPython leaves such a line as it is, too
             return line
 
+    def _text(
+        self, cell: str, body: str, tree: ast.Module | None, tracked: tuple[str, ...]
+    ) -> Text:
+        """What is known of a body: its Python on the cell's own lines, and its variables."""
+        if tree is None:
+            return Text(body, tracked=tracked)
+        above = cell[: len(cell) - len(body)].count("\n") if cell.endswith(body) else 0
+        source = "\n" * above + self.shell.transform_cell(body)
+        if cells.runs_a_script(tree):
+            everything = tuple(self.shell.user_ns)
+            return Text(body, source, everything, everything, (), tracked)
+        return Text(body, source, names_read(tree), names_used(tree), names_assigned(tree), tracked)
+
     def _parsed(self, body: str) -> ast.Module | None:
         try:
             tree: ast.Module = ast.parse(self.shell.transform_cell(body))
@@ -259,6 +301,7 @@ class NBSeed(Magics):
         text, cell_id = info.raw_cell, getattr(info, "cell_id", None)
         regime = seeding.in_force()
         outermost = self.frames.enter(text, cell_id)
+        self._guard()
         if outermost and regime is not None and regime.each_cell:
             identity, _, by_text = self._identity(self._name_in(text), cells.body_of(text))
             seeding.seed_now(seeding.derive(regime.seed, identity))
@@ -277,7 +320,8 @@ class NBSeed(Magics):
         frame = self.frames.leave(info)
         if frame is not None:
             status, error = how_it_ended(result)
-            frame.end(status, error, functools.partial(warn_of_fault, "the end of the cell"))
+            on_fault = functools.partial(warn_of_fault, "the end of the cell")
+            frame.end(status, error, on_fault, getattr(result, "result", None))
             if frame.ended and self.report:
                 show_report(frame.ended)
 
@@ -308,82 +352,7 @@ class NBSeed(Magics):
             tree = cells.repeat(tree, runs, self.shell.ast_node_interactivity != "none")
         return tree
 
-    # -- %rng --------------------------------------------------------------------------------------
 
-    @_worded
-    @line_magic
-    def rng(self, line: str) -> Any:
-        """Look at the generators and the checkpoints.
-
-        ::
-
-            %rng                   the generators and the fingerprints of their states
-            %rng list              the checkpoints
-            %rng restore NAME      put the generators back to a checkpoint
-            %rng drop NAME         forget a checkpoint and its runs
-            %rng diff A [B]        which generators differ between two checkpoints, or A and now
-        """
-        words = words_of("rng", line)
-        action, names = (words[0], words[1:]) if words else ("show", [])
-        actions = {"show": 0, "list": 0, "restore": 1, "drop": 1, "diff": (1, 2)}
-        if action not in actions:
-            raise UsageError(f"%rng knows {', '.join(sorted(actions))}; got {action!r}")
-        wanted = actions[action]
-        counts = wanted if isinstance(wanted, tuple) else (wanted,)
-        if len(names) not in counts:
-            raise UsageError(f"%rng {action} takes {_counted(counts)}, got {len(names)}")
-        return getattr(self, f"_rng_{action}")(*names)
-
-    def _rng_show(self) -> Any:
-        return tables.of_generators()
-
-    def _rng_list(self) -> Any:
-        return tables.of_checkpoints()
-
-    def _rng_restore(self, name: str) -> None:
-        checkpoint = CHECKPOINTS.find(name)
-        done = restore(checkpoint.snapshot, strict=False)
-        print(f"restored {name}, {checkpoint.snapshot.fingerprint[:8]}: {', '.join(done.names)}")
-        for note in checkpoints.left_out(done):
-            print(f"  note: {note}")
-
-    def _rng_drop(self, name: str) -> None:
-        count = CHECKPOINTS.drop(name)
-        print(f"dropped {name}: {count} checkpoint{'' if count == 1 else 's'} and the runs")
-
-    def _rng_diff(self, first: str, second: str | None = None) -> None:
-        before = CHECKPOINTS.find(first).snapshot
-        after = snapshot() if second is None else CHECKPOINTS.find(second).snapshot
-        print(f"{first} and {second or 'now'}: {before.diff(after)}")
-
-    # -- %losses -----------------------------------------------------------------------------------
-
-    @_worded
-    @magic_arguments()
-    @argument("name", nargs="?", metavar="NAME", help="A checkpoint; by default the latest.")
-    @argument("--metric", default="loss", metavar="M", help="What was recorded under this name.")
-    @argument("--last", type=int, metavar="K", help="Only the last K runs.")
-    @argument("--log", action="store_true", help="A logarithmic axis.")
-    @argument("--save", metavar="FILE", help="Write the picture to a file as well.")
-    @line_magic
-    def losses(self, line: str) -> None:
-        """Draw the losses of a cell's runs over each other.
-
-        The title says whether they are bit-identical or where they part; the lower part shows the
-        difference from the first run.
-
-        Examples
-        --------
-        ::
-
-            %losses
-            %losses train --metric accuracy --last 5 --save runs.png
-        """
-        args = arguments(self.losses, line)
-        name = args.name or CHECKPOINTS.latest_name()
-        show_losses(self.shell, name, args)
-
-
-def _counted(counts: tuple[int, ...]) -> str:
-    names = {0: "no name", 1: "one name", 2: "two names"}
-    return " or ".join(names[count] for count in counts)
+def _is_strict() -> bool:
+    regime = seeding.in_force()
+    return regime is not None and regime.strict

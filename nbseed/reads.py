@@ -35,6 +35,25 @@ def names_used(tree: ast.Module) -> tuple[str, ...]:
     return tuple(found)
 
 
+def names_assigned(tree: ast.Module) -> tuple[str, ...]:
+    """The variables that a cell itself assigns, in order; not those inside its functions."""
+    found: dict[str, None] = {}
+    todo: list[ast.AST] = list(reversed(tree.body))
+    while todo:
+        node = todo.pop()
+        if not isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.update(dict.fromkeys(_assigned(node)))
+        if not isinstance(node, _SCOPES):
+            todo.extend(reversed(list(ast.iter_child_nodes(node))))
+    return tuple(found)
+
+
+_SCOPES = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.ListComp, ast.SetComp,
+    ast.DictComp, ast.GeneratorExp,
+)  # fmt: skip
+
+
 def _assigned(node: ast.AST) -> list[str]:
     match node:
         case ast.Name(id=name, ctx=ast.Store()):

@@ -3,85 +3,16 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
 from typing import Any
 
 from .checkpoints import Ended
-from .run import Doubles, Run
+from .outcome import Outcome, compare
+from .run import Run
+from .why import explain, warnings_of
 
 MIME = "application/vnd.nbseed.runs+json"
 VERSION = 1
 _SHOWN = 20  # lines; a cell under %%timeit may have run thousands of times
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a run came to beside the first one from its checkpoint; a pure comparison.
-
-    Attributes
-    ----------
-    elsewhere
-        Generators that ended in another state.
-    parted
-        For each loss that differs: its name, the first step that does, and both values.
-    steps
-        Steps compared, by loss.
-    unequal
-        Losses of which one run has more steps, with both lengths.
-    lacking
-        Losses that only one of the two has.
-    """
-
-    elsewhere: tuple[str, ...]
-    parted: tuple[tuple[str, int, float, float], ...]
-    steps: dict[str, int]
-    unequal: dict[str, tuple[int, int]]
-    lacking: tuple[str, ...]
-
-    @property
-    def same(self) -> bool:
-        return not (self.elsewhere or self.parted or self.unequal or self.lacking)
-
-
-def compare(base: Run, run: Run) -> Outcome:
-    """Which generators ended elsewhere, and where the losses part."""
-    common = [name for name in run.ends if name in base.ends]
-    parted, steps, unequal = [], {}, {}
-    for name in run.values:
-        if name in base.values:
-            first, second = base.values[name], run.values[name]
-            steps[name] = min(len(first), len(second))
-            if len(first) != len(second):
-                unequal[name] = (len(first), len(second))
-            step = first_difference(first, second)
-            if step is not None:
-                parted.append((name, step, float(first[step]), float(second[step])))
-    return Outcome(
-        tuple(name for name in common if run.ends[name] != base.ends[name]),
-        tuple(parted),
-        steps,
-        unequal,
-        tuple(sorted(base.values.keys() ^ run.values.keys())),
-    )
-
-
-def first_difference(first: Doubles, second: Doubles) -> int | None:
-    """The first step at which two series of doubles differ in any bit, over their common part.
-
-    Their bytes are compared, so that NaN equals itself and -0.0 is not 0.0; by halves, at memory's
-    speed and without NumPy.
-    """
-    one, other = memoryview(first.tobytes()), memoryview(second.tobytes())
-    low, high = 0, min(len(one), len(other)) // 8
-    if one[: 8 * high] == other[: 8 * high]:
-        return None
-    while high - low > 1:  # they agree below `low`, and differ somewhere below `high`
-        middle = (low + high) // 2
-        if one[8 * low : 8 * middle] == other[8 * low : 8 * middle]:
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 def sentence(ended: Ended) -> str:
@@ -102,8 +33,13 @@ def sentence(ended: Ended) -> str:
     if not outcome.elsewhere:
         parts.append(_alike(run))
     elif whole:
-        parts.append(f"other draws: {_list(outcome.elsewhere)} ended elsewhere")
+        parts.append(f"other draws: {_elsewhere(base, run, outcome)}")
     parts += _losses(outcome)
+    if outcome.values and not outcome.parted:
+        parts.append(f"{_list(outcome.values)} {'is' if len(outcome.values) == 1 else 'are'} other")
+    why = explain(base, run).in_short if whole else ""
+    if why:
+        parts.append(f"why: {why}")
     return f"{run.name}, run {run.number}: {'; '.join(parts)}"
 
 
@@ -143,7 +79,25 @@ def _alike(run: Run) -> str:
 
 def _draws_of(run: Run) -> str:
     moved = _moved(run)
-    return f"drew from {_list(moved)}" if moved else _NONE_MOVED
+    counted = run.observed.draws if run.observed else {}
+    said = [
+        f"{name} ({counted[name]})" if name in counted and counted[name].kind != "moved" else name
+        for name in moved
+    ]
+    return f"drew from {_list(said)}" if said else _NONE_MOVED
+
+
+def _elsewhere(base: Run, run: Run, outcome: Outcome) -> str:
+    """Which generators ended elsewhere; with the numbers of draws, where these differ."""
+    first = base.observed.draws if base.observed else {}
+    now = run.observed.draws if run.observed else {}
+    said = [
+        f"{name} {now[name]}, run {base.number} {first[name]}"
+        if name in now and name in first and now[name] != first[name]
+        else f"{name} ended elsewhere"
+        for name in outcome.elsewhere
+    ]
+    return _list(said)
 
 
 # Not "drew nothing": a generator that lives only inside the cell leaves no trace.
@@ -191,6 +145,8 @@ def _list(names: tuple[str, ...] | list[str], most: int = 6) -> str:
 def notes(ended: Ended) -> list[str]:
     """What the user should know beside the outcome, a sentence each."""
     said = list(ended.run.notes)
+    if ended.base is None:
+        said += warnings_of(ended.run)
     if ended.met_other:
         said.append(
             "the cells before this one now leave another state than when its checkpoint was taken; "
@@ -275,4 +231,6 @@ def _data_of(ended: Ended) -> dict[str, Any]:
         found["same"] = outcome.same
         found["elsewhere"] = list(outcome.elsewhere)
         found["parted"] = {name: step for name, step, *_ in outcome.parted}
+        found["values"] = list(outcome.values)
+        found["why"] = [cause.said for cause in explain(base, run).causes]
     return found

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from .recording import Observed
+
 Doubles: TypeAlias = "array[float] | np.ndarray[Any, np.dtype[np.float64]]"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """One execution of a checkpointed cell.
 
@@ -50,6 +52,8 @@ class Run:
         Counts the runs of all cells.
     partial
         Whether some generator could not be rewound, or was not in the checkpoint.
+    observed
+        What it met, called and left, for telling why it differs from another; None if unknown.
     """
 
     number: int
@@ -68,6 +72,7 @@ class Run:
     checkpoint: int = field(repr=False, default=0)
     turn: int = field(repr=False, default=0)
     partial: bool = field(repr=False, default=False)
+    observed: Observed | None = field(repr=False, default=None)
 
     @functools.cached_property
     def losses(self) -> dict[str, np.ndarray[Any, np.dtype[np.float64]]]:

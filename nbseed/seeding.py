@@ -14,6 +14,7 @@ from typing import Any
 
 from . import determinism, generators, imports
 from .errors import NbseedError, SeedError
+from .generators import pinned
 from .generators.torch import waiting
 from .snapshot import put_back, restore, snapshot
 
@@ -26,7 +27,7 @@ class Regime:
     ----------
     seed
         0..2**32 - 1.
-    deterministic, each_cell
+    deterministic, each_cell, strict, pin_entropy
         The options it was set with.
     cell
         The checkpointed cell that set it, if one did; and then `before`, what was in force until
@@ -37,6 +38,8 @@ class Regime:
     deterministic: bool = False
     each_cell: bool = False
     cell: str | None = None
+    strict: bool = False
+    pin_entropy: bool = False
     before: Regime | None = None
 
 
@@ -97,12 +100,18 @@ def check_seed(seed: object) -> int:
 
 
 def seed(
-    seed: int, deterministic: bool = False, *, each_cell: bool = False, cell: str | None = None
+    seed: int,
+    deterministic: bool = False,
+    *,
+    each_cell: bool = False,
+    strict: bool = False,
+    pin_entropy: bool = False,
+    cell: str | None = None,
 ) -> Seeded:
     """Seed every generator, as ``random.seed``, ``numpy.random.seed``, ``torch.manual_seed`` do.
 
     Libraries that are not imported yet are seeded when they are. The call states the whole regime:
-    switches that an earlier call set for `deterministic` are put back if this one does not ask.
+    what an earlier call asked for and this one does not is put back.
 
     Parameters
     ----------
@@ -110,6 +119,14 @@ def seed(
         0..2**32 - 1.
     deterministic
         Also set the switches that make torch's arithmetic repeatable.
+    each_cell
+        Give every later cell a seed of its own.
+    strict
+        In later cells a call that takes entropy which no seed controls is an error.
+    pin_entropy
+        In later cells NumPy's unseeded generators are fed from this seed.
+    cell
+        The checkpointed cell that calls.
 
     Raises
     ------
@@ -118,14 +135,22 @@ def seed(
     """
     global _in_force
     number = check_seed(seed)
-    seeded = seed_now(number)
+    was_on = pinned.is_on()
+    try:
+        pinned.switch(pin_entropy)
+        seeded = seed_now(number)
+    except BaseException:
+        pinned.switch(was_on)
+        raise
     switches = determinism.switch_on() if deterministic else determinism.switch_off()
     before = _in_force
     while cell is not None and before is not None and before.cell == cell:
         before = before.before
     if before is not None and before.cell is None:
         before = replace(before, before=None)  # no chain grows
-    _in_force = Regime(number, deterministic, each_cell, cell, before if cell else None)
+    _in_force = Regime(
+        number, deterministic, each_cell, cell, strict, pin_entropy, before if cell else None
+    )
     return replace(seeded, switches=tuple(switches))
 
 
@@ -199,6 +224,7 @@ def forget() -> None:
     """No seed is in force any more, no import is watched; the switches are put back."""
     global _in_force, _now
     _in_force = _now = None
+    pinned.switch(False)
     _arrivals.clear()
     imports.unwatch()
     determinism.switch_off()
@@ -224,7 +250,8 @@ def isolated(seed: int | None = None) -> Iterator[None]:
     try:
         if number is not None:
             seed_now(number)
-            _in_force = Regime(number, deterministic=force is not None and force.deterministic)
+            inside = force or Regime(number)
+            _in_force = replace(inside, seed=number, each_cell=False, cell=None, before=None)
         yield
     finally:
         _now, _in_force, _last_move = now, force, move

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 from IPython.core.error import UsageError
 from IPython.core.getipython import get_ipython
@@ -12,6 +14,9 @@ from IPython.display import display
 
 from . import report, seeding
 from .checkpoints import CHECKPOINTS, Ended
+from .errors import NbseedError
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def warn_of_fault(where: str, error: BaseException) -> None:
@@ -19,6 +24,24 @@ def warn_of_fault(where: str, error: BaseException) -> None:
     sys.stderr.write(
         f"nbseed: {where} failed ({type(error).__name__}: {error}); the cell runs without it\n"
     )
+
+
+def worded(method: _Method) -> _Method:
+    """Our own errors as one line for the user; a fault as a warning, and the cell runs on."""
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        except UsageError:
+            raise
+        except NbseedError as error:
+            raise UsageError(str(error)) from None
+        except Exception as error:
+            warn_of_fault(method.__name__, error)
+            return None
+
+    return cast(_Method, call)
 
 
 def seeded_line(number: int, seeded: seeding.Seeded, each_cell: bool) -> str:
@@ -44,6 +67,8 @@ def in_force_line() -> str:
         for on, said in (
             (regime.deterministic, "deterministic switches on"),
             (regime.each_cell, "each cell under a seed of its own"),
+            (regime.strict, "entropy that no seed controls is an error"),
+            (regime.pin_entropy, "unseeded NumPy generators fed from it"),
         )
         if on
     ]

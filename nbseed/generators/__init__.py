@@ -14,12 +14,14 @@ from typing import Any
 
 from ..errors import RegistrationError, StateError
 from ..imports import is_imported
-from . import cupy, jax, numba, numpy, python, tensorflow, torch, user
+from . import cupy, jax, numba, numpy, pinned, python, tensorflow, torch, user
 from .protocol import Generator, Room
 
 __all__ = ["Existing", "Generator", "Room", "existing", "register", "resolve", "rooms"]
 
-_ROOMS = (python.ROOM, numpy.ROOM, torch.ROOM, numba.ROOM, tensorflow.ROOM, cupy.ROOM)
+_ROOMS = (
+    python.ROOM, numpy.ROOM, pinned.ROOM, torch.ROOM, numba.ROOM, tensorflow.ROOM, cupy.ROOM,
+)  # fmt: skip
 _registered: dict[str, tuple[Generator, object]] = {}
 _namespace: Mapping[str, object] | None = None
 

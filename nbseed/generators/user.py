@@ -279,7 +279,7 @@ def _children(
         yield f"{name}.__self__", value.__self__
         yield f"{name}.__func__", value.__func__
     elif _is(value, types.ModuleType):
-        if _is_users_module(value):
+        if is_users_module(value):
             for key, item in list(vars(value).items()):
                 if not isinstance(item, types.ModuleType):
                     yield f"{name}.{key}", item
@@ -343,7 +343,7 @@ def _of_function(
     module = sys.modules.get(function.__module__ or "")
     if home is namespace:
         head = "user:"
-    elif module is not None and vars(module) is home and _is_users_module(module):
+    elif module is not None and vars(module) is home and is_users_module(module):
         head = f"user:{module.__name__}."
     else:
         return
@@ -355,17 +355,17 @@ def _of_function(
 
 
 @functools.cache
-def _library_folders() -> tuple[str, ...]:
+def library_folders() -> tuple[str, ...]:
     kinds = ("stdlib", "platstdlib", "purelib", "platlib")
     return (*(sysconfig.get_path(kind) for kind in kinds), site.getusersitepackages())
 
 
-def _is_users_module(module: types.ModuleType) -> bool:
+def is_users_module(module: types.ModuleType) -> bool:
     """Whether a module is of the user's own: its file lies outside Python and what is installed."""
     file = getattr(module, "__file__", None)
     if module.__name__.partition(".")[0] in ("__main__", "nbseed", *sys.builtin_module_names):
         return False
-    if file is None or file.startswith(_library_folders()):
+    if file is None or file.startswith(library_folders()):
         return False
     return not {"site-packages", "dist-packages"}.intersection(file.replace("\\", "/").split("/"))
 

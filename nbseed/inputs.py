@@ -1,0 +1,147 @@
+"""What a cell has to do with: the variables that it and the notebook's functions look up."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import types
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .generators.user import is_users_module
+
+MOST = 500
+"""Variables that one cell is followed to."""
+_LONGEST = 20_000  # characters of a function's text
+
+
+def reached(namespace: Mapping[str, Any], names: Iterable[str]) -> tuple[str, ...]:
+    """Some variables, and those that functions and classes of the notebook among them look up.
+
+    Functions are followed by their code, through other functions; a class, or an object of a class
+    of the notebook, by its methods. Modules and what libraries define are left out: a cell names
+    them and does not change them.
+    """
+    todo, found = deque(names), dict[str, None]()
+    while todo and len(found) < MOST:
+        name = todo.popleft()
+        if name in found or name not in namespace:
+            continue
+        value = namespace[name]
+        if _is_librarys(value, namespace):
+            continue
+        found[name] = None
+        todo.extend(n for code in _codes(value, namespace) for n in _looked_up(code))
+    return tuple(found)
+
+
+def sources(namespace: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
+    """The text of each function and class of the notebook among some variables, if it is known."""
+    found = {}
+    for name in names:
+        value = namespace.get(name)
+        if any(True for _ in _codes(value, namespace)):
+            text = _source(value if inspect.isroutine(value) else _class_of(value))
+            if text:
+                found[name] = text[:_LONGEST]
+    return found
+
+
+def _is_librarys(value: Any, namespace: Mapping[str, Any]) -> bool:
+    """Whether a value is a function, class or module that the notebook has not made."""
+    kind = type(value)
+    if issubclass(kind, types.ModuleType):
+        return not is_users_module(value)
+    if issubclass(kind, (types.BuiltinFunctionType, types.MethodDescriptorType)):
+        return True
+    if issubclass(kind, types.FunctionType):
+        return value.__globals__ is not namespace and not _has_closure(value)
+    if issubclass(kind, type):
+        return bool(value.__module__ != "__main__")
+    return kind.__module__ == "typing" or value is builtins
+
+
+def _has_closure(value: types.FunctionType) -> bool:
+    return any(
+        type(cell.cell_contents) is types.FunctionType
+        for cell in value.__closure__ or ()
+        if _is_filled(cell)
+    )
+
+
+def _is_filled(cell: types.CellType) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
+def _class_of(value: Any) -> Any:
+    return value if issubclass(type(value), type) else type(value)
+
+
+def _codes(value: Any, namespace: Mapping[str, Any]) -> Iterator[types.CodeType]:
+    """The code of a notebook's function, of its decorators' inner ones, or of a class's methods."""
+    for function in _functions(value, 3):
+        if function.__globals__ is namespace:
+            yield function.__code__
+
+
+def _functions(value: Any, depth: int) -> Iterator[types.FunctionType]:
+    if depth == 0:
+        return
+    kind = type(value)
+    if issubclass(kind, types.FunctionType):
+        yield value
+        for cell in value.__closure__ or ():
+            if _is_filled(cell):
+                yield from _functions(cell.cell_contents, depth - 1)
+    elif issubclass(kind, types.MethodType):
+        yield from _functions(value.__func__, depth)
+        yield from _functions(value.__self__, depth - 1)
+    elif issubclass(kind, functools.partial):
+        yield from _functions(value.func, depth - 1)
+    elif kind is functools._lru_cache_wrapper:
+        yield from _functions(value.__wrapped__, depth - 1)
+    else:
+        owner = _class_of(value)
+        if owner.__module__ == "__main__":
+            for held in list(vars(owner).values()):
+                if issubclass(type(held), (staticmethod, classmethod)):
+                    held = held.__func__
+                if issubclass(type(held), property):
+                    held = held.fget
+                if issubclass(type(held), types.FunctionType):
+                    yield held
+
+
+def _looked_up(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _looked_up(constant)
+
+
+def _source(value: Any) -> str:
+    code = getattr(inspect.unwrap(value), "__code__", None) if inspect.isroutine(value) else None
+    return _source_of(code) if code is not None else _source_of_class(value)
+
+
+@functools.lru_cache(maxsize=500)
+def _source_of(code: types.CodeType) -> str:
+    try:
+        return inspect.getsource(code)
+    except (OSError, TypeError, IndexError, SyntaxError):
+        return ""
+
+
+@functools.lru_cache(maxsize=200)
+def _source_of_class(value: type) -> str:
+    try:
+        # IPython runs cells in a module without a file, so the class is found by its methods.
+        codes = [h.__code__ for h in vars(value).values() if type(h) is types.FunctionType]
+        return "".join(inspect.getsource(code) for code in codes)
+    except (OSError, TypeError, IndexError, SyntaxError):
+        return ""

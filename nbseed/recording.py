@@ -1,0 +1,173 @@
+"""What is observed of a run from its beginning to its end, beside the states of the generators."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import content, determinism, draws, losses, signs, watch
+from .content import Contents
+from .inputs import reached, sources
+from .probe import Probe
+from .snapshot import Snapshot
+from .unreached import processes_alive, unreached
+
+BUDGET = 0.05
+"""Seconds for comparing variables in one run, half before the cell and half after it."""
+
+VALUE = "the cell's value"
+"""Under this name the value of a cell's last expression is compared."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A cell's code, and what its syntax tells.
+
+    Attributes
+    ----------
+    body
+        The cell below its magic, as typed.
+    source
+        The same as Python, on the cell's own lines; "" if it is none.
+    reads, uses, assigns
+        Variables that it reads before it assigns them; all that it mentions; those it assigns.
+    tracked
+        Variables whose assignments are recorded.
+    """
+
+    body: str
+    source: str = ""
+    reads: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+    assigns: tuple[str, ...] = ()
+    tracked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a run was seen to meet, call and leave.
+
+    Attributes
+    ----------
+    source
+        The cell's body as Python, on the cell's own lines.
+    functions
+        The text of the notebook's functions that it reaches, by name.
+    met, left
+        What the variables held that it reads, before it ran, and those it assigns, after it.
+    calls
+        Entropy taken, seeds set, processes and threads started.
+    draws
+        How far each generator went.
+    unreached
+        What no rewind reaches, by the path to it.
+    alive
+        Worker processes that lived before the cell began.
+    switches
+        Threads, default dtype, flags and versions, as they were when it began.
+    carried
+        Variables that were put back before it ran.
+    operators
+        Operators without a deterministic kernel, if the run looked for them.
+    """
+
+    source: str = ""
+    functions: Mapping[str, str] = field(default_factory=dict)
+    met: Contents = field(default_factory=lambda: Contents({}, {}))
+    left: Contents = field(default_factory=lambda: Contents({}, {}))
+    calls: tuple[watch.Call, ...] = ()
+    draws: Mapping[str, draws.Draws] = field(default_factory=dict)
+    unreached: Mapping[str, str] = field(default_factory=dict)
+    alive: tuple[str, ...] = ()
+    switches: Mapping[str, Any] = field(default_factory=dict)
+    carried: tuple[str, ...] = ()
+    operators: tuple[str, ...] | None = None
+
+
+class Recording:
+    """A run under observation: `begin` when the generators stand ready, then `end` or `abandon`."""
+
+    def __init__(
+        self,
+        text: Text,
+        namespace: MutableMapping[str, Any],
+        carried: tuple[str, ...] = (),
+        budget: float = BUDGET,
+        probe: bool = False,
+    ) -> None:
+        self.text, self.namespace, self.carried, self.budget = text, namespace, carried, budget
+        self.recorder = losses.Recorder(text.tracked)
+        self.names = reached(namespace, text.reads)
+        self.watch = watch.Watch(namespace, self.names)
+        self.probe = Probe() if probe else None
+        self.operators: tuple[str, ...] | None = None
+        self._before: dict[str, Any] = {}
+        self._began = 0.0
+
+    def begin(self) -> None:
+        """Note what the cell meets; from now on its losses and calls are seen."""
+        self._before = {
+            "functions": sources(self.namespace, self.names),
+            "met": content.read(self.namespace, self.names, self.budget / 2),
+            "unreached": unreached(self.namespace, self.names),
+            "alive": processes_alive(),
+            "switches": determinism.switches(),
+        }
+        losses.begin(self.recorder)
+        watch.begin(self.watch)
+        if self.probe is not None:
+            self.probe.begin()
+        self._began = time.perf_counter()
+
+    def arrived(self) -> None:
+        """A library has been imported: what it offers is seen from now on."""
+        losses.patch()
+        watch.patch()
+
+    def end(self, before: Snapshot, after: Snapshot, value: Any = None) -> Observed:
+        """What was seen; nothing stays patched.
+
+        Parameters
+        ----------
+        value
+            The cell's own: of its last expression.
+        """
+        took = time.perf_counter() - self._began
+        self.abandon()
+        measures = signs.signs(self.text.source).measures
+        names = [n for n in self.text.assigns if n not in measures and n.strip("_")]
+        namespace = self.namespace
+        if value is not None:
+            namespace, names = {**namespace, VALUE: value}, [*names, VALUE]
+        return Observed(
+            source=self.text.source,
+            calls=self.watch.calls(),
+            left=content.read(namespace, names, self.budget / 2),
+            draws=drawn(before, after, _bound(took)),
+            carried=self.carried,
+            operators=self.operators,
+            **self._before,
+        )
+
+    def abandon(self) -> None:
+        """See no more."""
+        if self.probe is not None:
+            self.operators = self.probe.end() if self.operators is None else self.operators
+        watch.end(self.watch)
+        losses.end(self.recorder)
+
+
+def drawn(before: Snapshot, after: Snapshot, bound: int) -> dict[str, draws.Draws]:
+    """How far each generator went from one snapshot to another."""
+    return {
+        name: draws.count(name, before.states[name], state, bound)
+        for name, state in after.states.items()
+        if name in before.states
+    }
+
+
+def _bound(seconds: float) -> int:
+    """Words that are counted at most: a power of ten that costs about 2% of what the cell took."""
+    return 10**7 if seconds > 5 else 10**6 if seconds > 0.5 else 10**5

@@ -1,0 +1,125 @@
+"""The code changed: the text of the cell, or of a function of the notebook that it calls."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+
+from ..content import differences
+from .cause import Cause, Pair, cut, listed
+from .variables import CODE, both
+
+
+def find(pair: Pair) -> list[Cause]:
+    """One cause for the cell's text, one for the functions."""
+    found = []
+    if not _same(pair.base.code, pair.run.code):
+        found.append(
+            Cause(
+                98,
+                "the cell's code was changed",
+                tuple(_edits(pair.base.code, pair.run.code)),
+                "compare runs of one code: %%rngcheckpoint takes another NAME for another variant",
+            )
+        )
+    changed = [
+        name
+        for name, before, now in both(pair)
+        if name in pair.now.functions
+        and before.digest != now.digest
+        and not _same(pair.before.functions.get(name, ""), pair.now.functions[name])
+    ]
+    if changed:
+        evidence = []
+        for name in changed:
+            edits = _edits(pair.before.functions.get(name, ""), pair.now.functions[name])
+            evidence += [f"{name}: {edit}" for edit in edits]
+        found.append(
+            Cause(
+                96,
+                f"{listed(changed)} was changed"
+                if len(changed) == 1
+                else f"{listed(changed)} were",
+                tuple(evidence),
+                "run the first definition again, or --reset to start from the new one",
+            )
+        )
+    inside = [
+        (name, before, now)
+        for name, before, now in both(pair)
+        if now.kind in CODE and before.digest != now.digest and name not in changed
+    ]
+    if inside:
+        names = [name for name, *_ in inside]
+        found.append(
+            Cause(
+                93,
+                f"{listed(names)} kept something from an earlier call",
+                tuple(
+                    f"{name} ({now.kind}): {'; '.join(differences(before, now)) or 'what it keeps'}"
+                    for name, before, now in inside
+                ),
+                _remedy(names, [now.kind for *_, now in inside]),
+            )
+        )
+    return found
+
+
+def draws(pair: Pair) -> list[Cause]:
+    """That the cell drew another number of times.
+
+    It follows from something else, but may be all that is known.
+    """
+    evidence = draw_lines(pair)
+    if not evidence:
+        return []
+    return [
+        Cause(
+            35,
+            f"another number of draws ({evidence[0]})",
+            tuple(evidence),
+            "look for what decides how often the cell draws: a length, a condition, a cache",
+        )
+    ]
+
+
+def draw_lines(pair: Pair) -> list[str]:
+    """``torch.cpu drew 672 words, run 1 640`` for each generator that differs."""
+    said = []
+    for name, now in pair.now.draws.items():
+        before = pair.before.draws.get(name)
+        if before is not None and before != now:
+            said.append(f"{name} drew {now}, run {pair.base.number} {before}")
+    return said
+
+
+def _remedy(names: list[str], kinds: list[str]) -> str:
+    if "_lru_cache_wrapper" in kinds:
+        return f"{names[kinds.index('_lru_cache_wrapper')]}.cache_clear() at the head of the cell"
+    return f"make {listed(names)} anew before each run"
+
+
+def _same(first: str, second: str) -> bool:
+    """Whether two texts are the same code: comments and blank lines do not count."""
+    if first == second:
+        return True
+    try:
+        return ast.dump(ast.parse(first)) == ast.dump(ast.parse(second))
+    except (SyntaxError, ValueError, RecursionError):
+        return first.split() == second.split()
+
+
+def _edits(first: str, second: str, most: int = 4) -> list[str]:
+    """The lines that differ, as ``now: lr = 0.2 (was: lr = 0.1)``."""
+    old, new = ([" ".join(line.split()) for line in text.splitlines()] for text in (first, second))
+    said = []
+    for tag, i, j, k, m in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        was, now = "; ".join(filter(None, old[i:j])), "; ".join(filter(None, new[k:m]))
+        if was and now:
+            said.append(f"now {cut(now)} (was {cut(was)})")
+        elif was or now:
+            said.append(f"new: {cut(now)}" if now else f"gone: {cut(was)}")
+    more = [f"and {len(said) - most} more places"] if len(said) > most else []
+    return said[:most] + more
