@@ -21,7 +21,8 @@ class _Loaded:
     """What `load` has put into a shell."""
 
     def __init__(self, shell: Any) -> None:
-        self.magics, self.views = NBSeed(shell), Views(shell)
+        self.magics = NBSeed(shell)
+        self.views = Views(shell, self.magics.ledger)
         self.covered = {  # other magics of our names
             kind: {
                 name: known[name]

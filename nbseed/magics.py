@@ -18,6 +18,7 @@ from .arguments import arguments, check_tracked, names_of, seed_number
 from .cells import FOLLOWS
 from .checkpoints import CHECKPOINTS
 from .frames import Frames, how_it_ended
+from .ledger import Ledger
 from .reads import names_assigned, names_read, names_used
 from .recording import BUDGET, Text
 from .show import in_force_line, seeded_line, show_report, warn_of_fault, worded
@@ -45,6 +46,7 @@ class NBSeed(Magics):
         super().__init__(shell, **kwargs)
         self.shell: Any  # never None here
         self.frames = Frames()
+        self.ledger = Ledger()
         self._hinted = False
 
     # -- %seed and %%seed --------------------------------------------------------------------------
@@ -302,6 +304,8 @@ class NBSeed(Magics):
         regime = seeding.in_force()
         outermost = self.frames.enter(text, cell_id)
         self._guard()
+        if outermost:
+            self.ledger.enter(self._label(text), text)
         if outermost and regime is not None and regime.each_cell:
             identity, _, by_text = self._identity(self._name_in(text), cells.body_of(text))
             seeding.seed_now(seeding.derive(regime.seed, identity))
@@ -322,8 +326,17 @@ class NBSeed(Magics):
             status, error = how_it_ended(result)
             on_fault = functools.partial(warn_of_fault, "the end of the cell")
             frame.end(status, error, on_fault, getattr(result, "result", None))
+            if not self.frames.innermost:
+                observed = [e.run.observed for e in frame.ended if e.run.observed is not None]
+                known = observed[-1].draws if observed else {}
+                self.ledger.leave(self._label(frame.text), frame.text, known)
             if frame.ended and self.report:
                 show_report(frame.ended)
+
+    def _label(self, text: str) -> str:
+        """``[7] train``: a cell's number, and its checkpoint's name if it was given one."""
+        name = self._name_in(text)
+        return f"[{self.shell.execution_count}]" + (f" {name}" if name else "")
 
     # -- the tree of a cell ------------------------------------------------------------------------
 

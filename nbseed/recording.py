@@ -145,11 +145,19 @@ class Recording:
             source=self.text.source,
             calls=self.watch.calls(),
             left=content.read(namespace, names, self.budget / 2),
-            draws=drawn(before, after, _bound(took)),
+            draws=self._drawn(before, after, _bound(took)),
             carried=self.carried,
             operators=self.operators,
             **self._before,
         )
+
+    def _drawn(self, before: Snapshot, after: Snapshot, bound: int) -> dict[str, draws.Draws]:
+        """How far each generator went; one that was seen to be re-seeded needs no longer walk."""
+        reseeded = {call.stream for call in self.watch.calls()}
+        return {
+            name: draws.Draws("re-seeded") if name in reseeded and far.kind == "beyond" else far
+            for name, far in drawn(before, after, bound).items()
+        }
 
     def abandon(self) -> None:
         """See no more."""

@@ -176,7 +176,8 @@ def seed_now(seed: int) -> Seeded:
     watch_imports()
     _now, _last_move = seed, next(_moves)
     devices = tuple(waiting()) if imports.is_imported("torch") else ()
-    return Seeded(tuple(n for n in names if n not in _kinds(devices)), tuple(later), devices)
+    reached = tuple(n for n in names if n not in _kinds(devices))
+    return Seeded(reached, tuple(dict.fromkeys(later)), devices)
 
 
 def _kinds(devices: tuple[str, ...]) -> set[str]:

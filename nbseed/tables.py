@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from .checkpoints import CHECKPOINTS
+from .ledger import Ledger
 from .snapshot import snapshot
 
 _CELL = "text-align:left;padding:1px 14px 1px 4px;font-family:monospace"
@@ -36,11 +37,17 @@ def _row(tag: str, cells: Sequence[str]) -> str:
     return "<tr>" + "".join(f'<{tag} style="{_CELL}">{escape(c)}</{tag}>' for c in cells) + "</tr>"
 
 
-def of_generators() -> Table:
-    """Every generator that exists now, with the first 8 digits of its fingerprint."""
+def of_generators(ledger: Ledger) -> Table:
+    """Every generator that exists now: 8 digits of its fingerprint, who moved it last, how far."""
     taken = snapshot()
-    rows = [(name, mark[:8]) for name, mark in taken.fingerprints.items()]
-    return Table(("generator", "state"), [*rows, ("all", taken.fingerprint[:8])], taken.notes)
+    moves = ledger.moves_now(taken.states)
+    rows = []
+    for name, mark in taken.fingerprints.items():
+        move = moves.get(name)
+        said = (move.by, move.how_far(name)) if move else ("", "")
+        rows.append((name, mark[:8], *said))
+    headings = ("generator", "state", "last moved by", "draws")
+    return Table(headings, [*rows, ("all", taken.fingerprint[:8], "", "")], taken.notes)
 
 
 def of_checkpoints() -> Table:

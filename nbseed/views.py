@@ -12,6 +12,7 @@ from . import checkpoints, report, tables, why
 from .answer import Answer
 from .arguments import arguments, words_of
 from .checkpoints import CHECKPOINTS, Ended
+from .ledger import Ledger
 from .show import show_losses, worded
 from .snapshot import restore, snapshot
 
@@ -19,6 +20,10 @@ from .snapshot import restore, snapshot
 @magics_class
 class Views(Magics):
     """``%rng`` and ``%losses``; they have no settings."""
+
+    def __init__(self, shell: Any, ledger: Ledger) -> None:
+        super().__init__(shell)
+        self.ledger = ledger
 
     # -- %rng --------------------------------------------------------------------------------------
 
@@ -29,7 +34,7 @@ class Views(Magics):
 
         ::
 
-            %rng                   the generators and the fingerprints of their states
+            %rng                   the generators: fingerprints, who moved them last, draws
             %rng list              the checkpoints
             %rng restore NAME      put the generators back to a checkpoint
             %rng drop NAME         forget a checkpoint and its runs
@@ -48,7 +53,7 @@ class Views(Magics):
         return getattr(self, f"_rng_{action}")(*names)
 
     def _rng_show(self) -> Any:
-        return tables.of_generators()
+        return tables.of_generators(self.ledger)
 
     def _rng_list(self) -> Any:
         return tables.of_checkpoints()

@@ -67,6 +67,14 @@ def existing(names: Iterable[str] | None = None) -> Existing:
     return Existing(found, tuple(notes))
 
 
+def near(names: Iterable[str]) -> dict[str, Generator]:
+    """The user's generator objects within two steps of some of the notebook's variables."""
+    if _namespace is None:
+        return {}
+    apart = [value for _, value in _registered.values()]
+    return user.find(_namespace, names, apart, depth=2, count=300).generators
+
+
 def rooms() -> tuple[Room, ...]:
     """The rooms of this package and those that plug in."""
     return _ROOMS + _plugged_in()

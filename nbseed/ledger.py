@@ -1,0 +1,99 @@
+"""Who moved which generator last, cell by cell, and how far."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from . import draws, generators, seeding
+from .draws import Draws
+
+_WORD = re.compile(r"[^\W\d]\w*")
+_BOUND = 10_000_000  # words that are counted at most when somebody asks: a tenth of a second
+
+
+@dataclass(frozen=True)
+class Move:
+    """What moved a generator last.
+
+    Attributes
+    ----------
+    by
+        ``[7] train``, or ``between [7] and [8]``.
+    before, after
+        The states around it.
+    known
+        How far, where it is known otherwise: a rewound cell began elsewhere.
+    seed
+        The seed that was set, if one was.
+    """
+
+    by: str
+    before: bytes
+    after: bytes
+    known: Draws | None = None
+    seed: int | None = None
+
+    def how_far(self, name: str) -> str:
+        """``640 words``, ``seeded with 3``."""
+        if self.seed is not None:
+            return f"seeded with {self.seed}"
+        return str(self.known or draws.count(name, self.before, self.after, _BOUND))
+
+
+class Ledger:
+    """The last move of each generator; one entry a generator, so that nothing grows."""
+
+    def __init__(self) -> None:
+        self.moves: dict[str, Move] = {}
+        self._met: dict[str, bytes] = {}
+        self._left: dict[str, bytes] = {}
+        self._last = ""
+        self._now = ""
+        self._seeding = 0
+
+    def enter(self, label: str, text: str) -> None:
+        """A cell begins: what moved since the last one, no cell has moved."""
+        self._met, self._now, self._seeding = _states(text), label, seeding.last_move()
+        where = f"between {self._last} and {label}" if self._last else f"before {label}"
+        for name, state in self._met.items():
+            if name in self._left and self._left[name] != state:
+                self.moves[name] = Move(where, self._left[name], state)
+
+    def leave(self, label: str, text: str, known: Mapping[str, Draws]) -> None:
+        """A cell has ended; `known` is how far generators went in it from where it was rewound."""
+        self.moves.update(self._moves_in(label, text, known))
+        self._left, self._last, self._now = {**self._left, **_states(text)}, label, ""
+        while len(self._left) > 1000:  # objects that are long gone
+            del self._left[next(iter(self._left))]
+
+    def moves_now(self, names: Iterable[str]) -> dict[str, Move]:
+        """The moves up to this moment, in the cell that runs too."""
+        text = " ".join(name.removeprefix("user:") for name in names)
+        inside = self._moves_in(f"{self._now}, this cell", text, {}) if self._now else {}
+        return {**self.moves, **inside}
+
+    def _moves_in(self, label: str, text: str, known: Mapping[str, Draws]) -> dict[str, Move]:
+        regime = seeding.in_force()
+        seeded = seeding.last_move() != self._seeding and regime is not None
+        found = {}
+        for name, state in _states(text).items():
+            before = self._met.get(name, self._left.get(name))
+            if name in known and known[name].kind != "still":
+                found[name] = Move(label, b"", state, known[name])
+            elif before is not None and before != state:
+                seed = regime.seed if seeded and regime and not name.startswith("user:") else None
+                found[name] = Move(label, before, state, seed=seed)
+        return found
+
+
+def _states(text: str) -> dict[str, bytes]:
+    """The states of all generators, but of the user's objects only those near a cell's names.
+
+    To look at every object before and after each cell would cost a large notebook dearly.
+    """
+    found = {name: g.get_state() for name, g in generators.existing(()).generators.items()}
+    near = generators.near(dict.fromkeys(_WORD.findall(text)))
+    found.update((name, generator.get_state()) for name, generator in near.items())
+    return found
