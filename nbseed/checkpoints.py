@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, MutableMapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from . import carried, determinism, seeding
+from . import determinism, rewinding, seeding
 from .carried import Carried
 from .errors import CheckpointError
 from .recording import BUDGET, Recording, Text
+from .rewinding import left_out
 from .run import Run
 from .seeding import Regime
 from .snapshot import Restored, Snapshot, restore, snapshot
@@ -153,19 +154,20 @@ class Checkpoints:
         if checkpoint is None or reset:
             taken = snapshot(text.reads)
             notes += taken.notes
-            kept = self._capture(namespace, carry, taken, notes)
+            kept = rewinding.carry(namespace, carry, taken, notes)
             checkpoint = Checkpoint(cell, name, regime, taken, next(self._identities), kept)
             notes += self._keep(key, checkpoint)
         else:
             self.kept.move_to_end(key)
-            names = tuple(dict.fromkeys([*text.reads, *_variables(checkpoint.snapshot)]))
+            names = tuple(dict.fromkeys([*text.reads, *rewinding.variables(checkpoint.snapshot)]))
             met_other = self._met_other(checkpoint, names)
             if carry and (checkpoint.carried is None or checkpoint.carried.names != carry):
-                kept = self._capture(namespace, carry, snapshot(names), notes)
+                kept = rewinding.carry(namespace, carry, snapshot(names), notes)
                 checkpoint = replace(checkpoint, identity=next(self._identities), carried=kept)
                 self.kept[key] = checkpoint
-                notes.append(f"{_list(carry)} kept as now, not as the first run met them")
-            restored = _rewind(checkpoint, namespace, carry, names)
+                notes.append(f"{', '.join(carry)} kept as now, not as the first run met them")
+            kept = checkpoint.carried if carry else None
+            restored = rewinding.rewind(checkpoint.snapshot, kept, namespace, names)
             notes += left_out(restored)
         self._turns += 1
         record = self.cells.setdefault(cell, Cell(name, deque()))
@@ -228,24 +230,6 @@ class Checkpoints:
         """Forget a run whose end cannot be recorded; nothing stays patched."""
         running.recording.abandon()
         running.stop_arrivals()
-
-    def _capture(
-        self,
-        namespace: MutableMapping[str, Any],
-        names: tuple[str, ...],
-        taken: Snapshot,
-        notes: list[str],
-    ) -> Carried | None:
-        """Copies of variables; making one may run the user's code, but no generator moves by it."""
-        if not names:
-            return None
-        try:
-            kept = carried.capture(namespace, names)
-        finally:
-            restore(taken, strict=False)
-        notes.append(f"kept with it: {_list(names)} ({carried.shown(kept.size)})")
-        notes += kept.notes
-        return kept
 
     def _arrived(self, running: Running, names: list[str]) -> None:
         """A library that the cell imports joins the checkpoint in the state it has right then."""
@@ -389,46 +373,6 @@ def _key(cell: str, regime: Regime | None) -> Key:
     if regime is None:
         return (cell, None, False, False)
     return (cell, regime.seed, regime.each_cell, regime.pin_entropy)
-
-
-def _rewind(
-    checkpoint: Checkpoint,
-    namespace: MutableMapping[str, Any],
-    carry: tuple[str, ...],
-    names: tuple[str, ...],
-) -> Restored:
-    """Put back the variables and the generators of a checkpoint: all or nothing."""
-    plan = None
-    if carry and checkpoint.carried is not None:
-        plan = carried.check(checkpoint.carried, namespace)
-        plan.apply()
-    try:
-        return restore(checkpoint.snapshot, strict=False, names=names)
-    except BaseException:
-        if plan is not None:
-            plan.undo()
-        raise
-
-
-def _list(names: tuple[str, ...]) -> str:
-    return ", ".join(names)
-
-
-def _variables(taken: Snapshot) -> list[str]:
-    """The variables that the user's objects in a snapshot hang from."""
-    names = [name.removeprefix("user:") for name in taken.states if name.startswith("user:")]
-    heads = ["".join(itertools.takewhile(lambda c: c.isalnum() or c == "_", n)) for n in names]
-    return list(dict.fromkeys(heads))
-
-
-def left_out(restored: Restored) -> list[str]:
-    """What a restore could not do, a sentence each."""
-    notes = [f"not rewound: {reason}" for reason in restored.unfit.values()]
-    if restored.missing:
-        notes.append(f"not rewound, no longer there: {', '.join(restored.missing)}")
-    if restored.uncovered:
-        notes.append(f"not in the checkpoint: {', '.join(restored.uncovered)}")
-    return notes
 
 
 CHECKPOINTS = Checkpoints()

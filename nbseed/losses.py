@@ -41,6 +41,15 @@ class Series:
                 self._read()
             self._values.append(number)
 
+    def add_scalar(self, value: Any) -> None:
+        """The same for a tensor of one element: each step of a training loop comes here."""
+        if value.is_cpu and not self._waiting and len(self._values) < LIMIT:
+            number = value.item()
+            if type(number) is float:
+                self._values.append(number)
+                return
+        self.add(value)
+
     def _add_tensor(self, value: Any) -> None:
         if value.numel() != 1:
             raise TypeError(f"a tensor of shape {tuple(value.shape)} is not a number")
@@ -104,6 +113,14 @@ class Recorder:
             self.series[name] = series
         else:
             series.add(value)
+
+    def add_loss(self, value: Any) -> None:
+        """Add a tensor of one element under "loss"."""
+        series = self.series.get("loss")
+        if series is None:
+            self.add("loss", value)
+        else:
+            series.add_scalar(value)
 
     def skip(self, name: str) -> None:
         self.series.setdefault(name, Series()).skipped += 1
@@ -175,6 +192,7 @@ def tracked_names() -> set[str]:
 # -- backward() ------------------------------------------------------------------------------------
 
 _patches = Patches()
+_generation = 0  # a wrapper that somebody else's holds on to is of an older one, and sees nothing
 _under_way: set[int] = set()  # losses whose backward() runs
 _UNSCALED = "nbseed: unscaled"  # in the graph node of a scaled loss: what it was, and its scale
 _scales = False  # whether a GradScaler has scaled anything since `patch`
@@ -196,9 +214,11 @@ def end(recorder: Recorder) -> None:
 
 def patch() -> None:
     """See ``backward()`` and ``GradScaler.scale()``, if torch is there and a run wants losses."""
+    global _generation
     torch: Any = sys.modules.get("torch")
     if torch is None or _patches or not _recorders or not hasattr(torch, "Tensor"):
         return
+    _generation += 1
     _patches.put(torch.Tensor, "backward", _seen_backward)
     _patches.put(torch.amp.GradScaler, "scale", _seen_scale)
 
@@ -211,12 +231,20 @@ def unpatch() -> None:
 
 
 def _seen_backward(original: Callable[..., Any]) -> Callable[..., Any]:
+    born = _generation
+    plain: type = sys.modules["torch"].Tensor
+
     @functools.wraps(original)
     def backward(self: Any, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
-        # A subclass of Tensor comes back here by way of __torch_function__, and somebody else's
-        # wrapper may hold an earlier one of ours: one call of the user's is one loss.
-        if not _recorders or id(self) in _under_way:
+        if born != _generation or not _recorders:
+            return original(self, *args, **kwargs)
+        if type(self) is plain:
+            _record_loss(self)
+            return original(self, *args, **kwargs)
+        # A subclass of Tensor comes back here by way of __torch_function__: one call of the user's
+        # is one loss.
+        if id(self) in _under_way:
             return original(self, *args, **kwargs)
         _record_loss(self)
         _under_way.add(id(self))
@@ -258,10 +286,10 @@ def _record_loss(loss: Any) -> None:
     try:
         if loss.numel() != 1:
             return
-        value = _unscaled(loss)
+        value = _unscaled(loss) if _scales else loss
         for recorder in _recorders:
             if "loss" not in recorder.tracked:  # else its assignments are recorded
-                recorder.add("loss", value)
+                recorder.add_loss(value)
     except Exception as error:  # the user's backward() goes on whatever happens here
         _warn("a loss was not recorded", error)
 
@@ -276,7 +304,7 @@ def _unscaled(loss: Any, steps: int = 4) -> Any:
 
     A sum or mean of scaled losses, which all have one scale, is divided by it.
     """
-    nodes = [loss.grad_fn] if _scales else []
+    nodes = [loss.grad_fn]
     for step in range(steps + 1):
         for node in nodes:
             found = node.metadata.get(_UNSCALED) if node is not None else None

@@ -36,7 +36,10 @@ def names_used(tree: ast.Module) -> tuple[str, ...]:
 
 
 def names_assigned(tree: ast.Module) -> tuple[str, ...]:
-    """The variables that a cell itself assigns, in order; not those inside its functions."""
+    """The variables that a cell itself assigns, in order; not those inside its functions.
+
+    Those of a loop's head are left out: what they hold behind the loop is seldom meant.
+    """
     found: dict[str, None] = {}
     todo: list[ast.AST] = list(reversed(tree.body))
     while todo:
@@ -44,7 +47,9 @@ def names_assigned(tree: ast.Module) -> tuple[str, ...]:
         if not isinstance(node, (ast.Import, ast.ImportFrom)):
             found.update(dict.fromkeys(_assigned(node)))
         if not isinstance(node, _SCOPES):
-            todo.extend(reversed(list(ast.iter_child_nodes(node))))
+            heads = (node.target,) if isinstance(node, (ast.For, ast.AsyncFor)) else ()
+            children = [child for child in ast.iter_child_nodes(node) if child not in heads]
+            todo.extend(reversed(children))
     return tuple(found)
 
 

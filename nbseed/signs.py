@@ -6,6 +6,7 @@ Pure: from source text to signs. A sign is no proof; it is named only where two 
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -30,8 +31,8 @@ _SOURCE_OF = {name: kind for kind, names in _SOURCES.items() for name in names.s
 _BARE = {"id", "hash"}  # these count as built-ins alone: ``row.id()`` is something else
 _SEEDERS = {
     "seed", "manual_seed", "manual_seed_all", "default_rng", "RandomState", "SeedSequence",
-    "Random", "PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64", "PRNGKey", "key", "seed_everything",
-    "set_seed", "set_random_seed", "fix_seed", "seed_all",
+    "Random", "PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64", "PRNGKey", "key",
+    "seed_everything", "set_seed", "set_random_seed", "fix_seed", "seed_all",
 }  # fmt: skip
 _SEED_KEYWORDS = {"seed", "random_state", "rng", "random_seed", "manual_seed", "entropy"}
 _BUDGETS = {
@@ -100,6 +101,7 @@ class Signs:
     measures: frozenset[str] = frozenset()
 
 
+@functools.lru_cache(maxsize=256)  # a cell is run again and again
 def signs(source: str) -> Signs:
     """The signs in a text; none if it is no Python."""
     try:

@@ -8,11 +8,12 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
-from . import checkpoints, report, tables, why
+from . import report, tables, why
 from .answer import Answer
 from .arguments import arguments, words_of
 from .checkpoints import CHECKPOINTS, Ended
 from .ledger import Ledger
+from .rewinding import left_out
 from .show import show_losses, worded
 from .snapshot import restore, snapshot
 
@@ -62,7 +63,7 @@ class Views(Magics):
         checkpoint = CHECKPOINTS.find(name)
         done = restore(checkpoint.snapshot, strict=False)
         print(f"restored {name}, {checkpoint.snapshot.fingerprint[:8]}: {', '.join(done.names)}")
-        for note in checkpoints.left_out(done):
+        for note in left_out(done):
             print(f"  note: {note}")
 
     def _rng_drop(self, name: str) -> None:
