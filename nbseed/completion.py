@@ -9,12 +9,12 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, context_
 from .checkpoints import CHECKPOINTS
 
 _OPTIONS = {
-    "seed": ("--deterministic", "--each-cell", "--new"),
-    "rngcheckpoint": ("--runs", "--track", "--isolate", "--reset"),
+    "seed": ("--deterministic", "--each-cell", "--strict", "--pin-entropy", "--new"),
+    "rngcheckpoint": ("--runs", "--track", "--with", "--probe", "--isolate", "--reset"),
     "losses": ("--metric", "--last", "--log", "--save"),
     "rng": (),
 }
-_ACTIONS = ("show", "list", "restore", "drop", "diff")
+_ACTIONS = ("show", "list", "restore", "drop", "diff", "why")
 _HEAD = re.compile(r"\s*%{1,2}(seed|rngcheckpoint|losses|rng)\s+(.*)")
 
 
@@ -26,7 +26,7 @@ def words(line: str) -> list[str]:
     magic, rest = head.groups()
     before = rest.split() if rest.endswith(" ") or not rest else rest.split()[:-1]
     if magic == "rng":
-        named = before and before[0] in ("restore", "drop", "diff")
+        named = before and before[0] in ("restore", "drop", "diff", "why")
         return CHECKPOINTS.names() if named else list(_ACTIONS) if not before else []
     names = CHECKPOINTS.names() if magic != "seed" and not before else []
     metrics = {name for run in CHECKPOINTS.runs() for name in run.values}

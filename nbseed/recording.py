@@ -7,7 +7,7 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import content, determinism, draws, losses, signs, watch
+from . import content, determinism, draws, generators, losses, signs, watch
 from .content import Contents
 from .inputs import reached, sources
 from .probe import Probe
@@ -61,6 +61,9 @@ class Observed:
         Entropy taken, seeds set, processes and threads started.
     draws
         How far each generator went.
+    put_back
+        Streams that a function seeded, and that ended all the same on the path of the cell's own
+        seed: the function has put them back.
     unreached
         What no rewind reaches, by the path to it.
     alive
@@ -79,6 +82,7 @@ class Observed:
     left: Contents = field(default_factory=lambda: Contents({}, {}))
     calls: tuple[watch.Call, ...] = ()
     draws: Mapping[str, draws.Draws] = field(default_factory=dict)
+    put_back: tuple[str, ...] = ()
     unreached: Mapping[str, str] = field(default_factory=dict)
     alive: tuple[str, ...] = ()
     switches: Mapping[str, Any] = field(default_factory=dict)
@@ -136,6 +140,7 @@ class Recording:
         """
         took = time.perf_counter() - self._began
         self.abandon()
+        calls = self.watch.calls()
         measures = signs.signs(self.text.source).measures
         names = [n for n in self.text.assigns if n not in measures and n.strip("_")]
         namespace = self.namespace
@@ -143,9 +148,10 @@ class Recording:
             namespace, names = {**namespace, VALUE: value}, [*names, VALUE]
         return Observed(
             source=self.text.source,
-            calls=self.watch.calls(),
+            calls=calls,
             left=content.read(namespace, names, self.budget / 2),
             draws=self._drawn(before, after, _bound(took)),
+            put_back=_put_back(calls, after, _bound(took)),
             carried=self.carried,
             operators=self.operators,
             **self._before,
@@ -174,6 +180,19 @@ def drawn(before: Snapshot, after: Snapshot, bound: int) -> dict[str, draws.Draw
         for name, state in after.states.items()
         if name in before.states
     }
+
+
+def _put_back(calls: tuple[watch.Call, ...], after: Snapshot, bound: int) -> tuple[str, ...]:
+    own = {c.stream: c.last for c in calls if c.kind == "seed" and not c.site.through}
+    found = []
+    for stream, last in own.items():
+        end = after.states.get("torch.cpu" if stream == "torch" else stream)
+        start = generators.seeded(stream, int(last)) if last.isdigit() else None
+        if start is None or end is None:
+            continue
+        if draws.count(stream, start, end, bound).kind in ("drawn", "still"):
+            found.append(stream)
+    return tuple(found)
 
 
 def _bound(seconds: float) -> int:

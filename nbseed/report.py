@@ -91,13 +91,11 @@ def _elsewhere(base: Run, run: Run, outcome: Outcome) -> str:
     """Which generators ended elsewhere; with the numbers of draws, where these differ."""
     first = base.observed.draws if base.observed else {}
     now = run.observed.draws if run.observed else {}
-    said = [
-        f"{name} {now[name]}, run {base.number} {first[name]}"
-        if name in now and name in first and now[name] != first[name]
-        else f"{name} ended elsewhere"
-        for name in outcome.elsewhere
-    ]
-    return _list(said)
+    told = [n for n in outcome.elsewhere if n in now and n in first and now[n] != first[n]]
+    others = [name for name in outcome.elsewhere if name not in told]
+    said = [_list([f"{n} {now[n]}, run {base.number} {first[n]}" for n in told])] if told else []
+    said += [f"{_list(others)} ended elsewhere"] if others else []
+    return "; ".join(said)
 
 
 # Not "drew nothing": a generator that lives only inside the cell leaves no trace.

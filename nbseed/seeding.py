@@ -205,14 +205,16 @@ def on_arrival(callback: Callable[[list[str]], None]) -> Callable[[], None]:
 def _arrived(library: str) -> None:
     """Seed a library that has just been imported, before the user's code draws from it."""
     try:
+        names: list[str] = []
         for room in generators.rooms():
             if room.library == library:
                 if _now is not None:
                     room.seed(_now)
-                if library == "torch":
-                    determinism.torch_arrived()
-                for callback in list(_arrivals):
-                    callback([generator.name for generator in room.generators()])
+                names.extend(generator.name for generator in room.generators())
+        if library == "torch":
+            determinism.torch_arrived()
+        for callback in list(_arrivals):
+            callback(names)
     except Exception as error:  # an import of the user's must not fail for it
         warnings.warn(
             f"nbseed: {library} was not seeded at import ({type(error).__name__}: {error})",

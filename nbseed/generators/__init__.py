@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
+import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +66,25 @@ def existing(names: Iterable[str] | None = None) -> Existing:
         found.update(objects.generators)
         notes.extend(objects.cut)
     return Existing(found, tuple(notes))
+
+
+def seeded(stream: str, seed: int) -> bytes | None:
+    """The state of ``python``, ``numpy`` or ``torch`` right after a seed; no generator moves.
+
+    None for other streams, and for a seed that they do not take.
+    """
+    makers: dict[str, Callable[[], object]] = {
+        "python": lambda: sys.modules["random"].Random(seed),
+        "numpy": lambda: sys.modules["numpy.random"].RandomState(seed),
+        "torch": lambda: sys.modules["torch"].Generator().manual_seed(seed),
+    }
+    if stream not in makers:
+        return None
+    try:
+        generator = user.adapt(stream, makers[stream]())
+        return None if generator is None else generator.get_state()
+    except (KeyError, ValueError, OverflowError, RuntimeError):  # a seed that it does not take
+        return None
 
 
 def near(names: Iterable[str]) -> dict[str, Generator]:

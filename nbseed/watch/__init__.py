@@ -15,7 +15,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
@@ -50,6 +50,8 @@ class Call:
         For seeds: the first few, as text.
     digest
         For seeds: over all of them, so that two runs can be compared.
+    last
+        For seeds: the last one, as text.
     """
 
     kind: str
@@ -59,6 +61,7 @@ class Call:
     count: int = 1
     values: tuple[str, ...] = ()
     digest: int = 0
+    last: str = ""
 
 
 @dataclass
@@ -67,19 +70,24 @@ class _Tally:
     count: int = 0
     values: list[str] = field(default_factory=list)
     digest: int = 0
+    last: str = ""
 
     def note(self, value: str | None) -> None:
         self.count += 1
         if value is not None:
             self.digest = zlib.crc32(value.encode(), self.digest)
+            self.last = value
             if len(self.values) < _VALUES:
                 self.values.append(value)
 
     def total(self) -> Call:
-        c = self.call
-        return Call(
-            c.kind, c.what, c.stream, c.site, self.count, tuple(self.values), self.digest
-        )  # fmt: skip
+        return replace(
+            self.call,
+            count=self.count,
+            values=tuple(self.values),
+            digest=self.digest,
+            last=self.last,
+        )
 
 
 class Watch:

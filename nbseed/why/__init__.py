@@ -104,7 +104,7 @@ def warnings_of(run: Run) -> list[str]:
     """What the user should know of a run, whether it differs from another or not."""
     if run.observed is None:
         return []
-    return [seeds.reseeded(call) for call in seeds.over_the_users(run.observed.calls)]
+    return [seeds.reseeded(call) for call in seeds.over_the_users(run.observed)]
 
 
 def _not_compared(pair: Pair) -> list[str]:

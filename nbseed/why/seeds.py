@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from .. import signs
+from ..recording import Observed
 from ..watch import Call
 from .cause import Cause, Pair, listed, place, times
 
@@ -66,16 +67,17 @@ def made_of(pair: Pair, kinds: set[str]) -> list[tuple[str, signs.Sign]]:
     ]
 
 
-def over_the_users(calls: tuple[Call, ...]) -> list[Call]:
+def over_the_users(observed: Observed) -> list[Call]:
     """Seeds that a function or library sets over the one that the cell itself has set before.
 
-    Those of a function whose name says that it seeds are left out. What is drawn after such a seed
+    Those of a function whose name says that it seeds are left out, and of one that puts the stream
+    back. What is drawn after such a seed
     is the same under every seed of the user's.
     """
     own: dict[str, Call] = {}
     found = []
-    for call in calls:
-        if call.kind != "seed":
+    for call in observed.calls:
+        if call.kind != "seed" or call.stream in observed.put_back:
             continue
         if not call.site.through:
             own.setdefault(call.stream, call)
