@@ -61,10 +61,13 @@ class Ledger:
             if name in self._left and self._left[name] != state:
                 self.moves[name] = Move(where, self._left[name], state)
 
-    def leave(self, label: str, text: str, known: Mapping[str, Draws]) -> None:
-        """A cell has ended; `known` is how far generators went in it from where it was rewound."""
-        self.moves.update(self._moves_in(label, text, known))
-        self._left, self._last, self._now = {**self._left, **_states(text)}, label, ""
+    def leave(self, text: str, known: Mapping[str, Draws]) -> None:
+        """The cell has ended; `known` is how far generators went in it from where it was rewound.
+
+        It keeps the label that it came with: the shell has counted on by now.
+        """
+        self.moves.update(self._moves_in(self._now, text, known))
+        self._left, self._last, self._now = {**self._left, **_states(text)}, self._now, ""
         while len(self._left) > 1000:  # objects that are long gone
             del self._left[next(iter(self._left))]
 

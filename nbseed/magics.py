@@ -48,6 +48,9 @@ class NBSeed(Magics):
         self.frames = Frames()
         self.ledger = Ledger()
         self._hinted = False
+        # The number of the next cell, known between two: IPython 8 counts on when a cell ends,
+        # IPython 9 before `pre_run_cell`.
+        self._number = shell.execution_count
 
     # -- %seed and %%seed --------------------------------------------------------------------------
 
@@ -318,6 +321,7 @@ class NBSeed(Magics):
 
     def leave(self, result: Any) -> None:
         """``post_run_cell``: the cell has ended, well or not."""
+        self._number = self.shell.execution_count
         info = getattr(result, "info", None)
         if info is not None and not (info.raw_cell or "").strip():
             return  # an empty cell comes without its beginning
@@ -329,14 +333,14 @@ class NBSeed(Magics):
             if not self.frames.innermost:
                 observed = [e.run.observed for e in frame.ended if e.run.observed is not None]
                 known = observed[-1].draws if observed else {}
-                self.ledger.leave(self._label(frame.text), frame.text, known)
+                self.ledger.leave(frame.text, known)
             if frame.ended and self.report:
                 show_report(frame.ended)
 
     def _label(self, text: str) -> str:
         """``[7] train``: a cell's number, and its checkpoint's name if it was given one."""
         name = self._name_in(text)
-        return f"[{self.shell.execution_count}]" + (f" {name}" if name else "")
+        return f"[{self._number}]" + (f" {name}" if name else "")
 
     # -- the tree of a cell ------------------------------------------------------------------------
 

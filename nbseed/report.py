@@ -36,7 +36,8 @@ def sentence(ended: Ended) -> str:
         parts.append(f"other draws: {_elsewhere(base, run, outcome)}")
     parts += _losses(outcome)
     if outcome.values and not outcome.parted:
-        parts.append(f"{_list(outcome.values)} {'is' if len(outcome.values) == 1 else 'are'} other")
+        verb = "differs" if len(outcome.values) == 1 else "differ"
+        parts.append(f"{_list(outcome.values)} {verb}")
     why = explain(base, run).in_short if whole else ""
     if why:
         parts.append(f"why: {why}")

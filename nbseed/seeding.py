@@ -250,6 +250,7 @@ def isolated(seed: int | None = None) -> Iterator[None]:
     global _now, _in_force, _last_move
     number = None if seed is None else check_seed(seed)
     before, now, force, move = snapshot(), _now, _in_force, _last_move
+    was_on = pinned.is_on()
     try:
         if number is not None:
             seed_now(number)
@@ -258,6 +259,11 @@ def isolated(seed: int | None = None) -> Iterator[None]:
         yield
     finally:
         _now, _in_force, _last_move = now, force, move
+        pinned.switch(was_on)  # a seed inside may have ended or begun it: its state is in `before`
+        if force is not None and force.deterministic:
+            determinism.switch_on()
+        else:
+            determinism.switch_off()
         done = restore(before, strict=False)
         late = {name.partition(".")[0] for name in done.uncovered if not name.startswith("user:")}
         for room in generators.rooms():  # what arrived inside gets what it would have got outside

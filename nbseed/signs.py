@@ -51,6 +51,10 @@ _MEASURES = re.compile(
     r"(^|_)(time|times|timing|timings|elapsed|duration|durations|secs|seconds|timestamp|date|now|"
     r"t0|t1|t2|tic|toc|t_start|t_end|pbar|bar|progress)(_|$)"
 ).search
+# What is made of entropy is a result, unless its name says that it is a name.
+_NAMINGS = re.compile(
+    r"(^|_)(id|uid|uuid|guid|name|run|tag|key|token|path|dir|folder|file|filename|suffix)(_|$)"
+).search
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,7 @@ class _Reader:
                         self.kinds.setdefault(name, kind)
                     if self._is_set(value):
                         self.sets.add(name)
-                    if self._is_measure(value):
+                    if self._is_measure(value) and (kind != ENTROPY or _NAMINGS(name)):
                         self.measures.add(name)
         for node in self._calls({"append", "extend"}):
             match node:

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from nbseed import generators, losses, seeding
+from nbseed import generators, losses, seeding, watch
 from nbseed.checkpoints import CHECKPOINTS
 
 
@@ -29,6 +29,9 @@ def as_found() -> Iterator[None]:
     if cpu is not None:
         torch.set_rng_state(cpu)
     assert not losses._recorders, "a run was left open"
+    assert not watch._watches, "a watch was left open"
+    assert not losses._patches, "backward() was left patched"
+    assert not watch._patches, "a watched call was left patched"
     for name in list(generators.registered()):
         generators.unregister(name)
     generators.look_into(None)

@@ -21,16 +21,16 @@ MODULES = {
 # From the ground up: a module imports from the floors below its own, and from none above. Modules
 # on one floor do not know each other. A package is one room of the house.
 FLOORS = (
-    "errors imports cells reads run",
-    "generators determinism losses",
-    "snapshot",
-    "seeding",
-    "checkpoints",
-    "report tables completion frames",
-    "curves",
-    "overlay",
-    "show arguments",
-    "magics",
+    "errors imports cells reads patches signs unreached probe twister",
+    "generators determinism losses draws",
+    "snapshot inputs content carried watch",
+    "seeding recording rewinding",
+    "run ledger arguments",
+    "checkpoints outcome",
+    "why tables completion frames curves",
+    "answer report overlay",
+    "show",
+    "magics views",
     "extension",
     "__init__",
     "cli",
@@ -38,20 +38,44 @@ FLOORS = (
 )
 FLOOR_OF = {name: number for number, floor in enumerate(FLOORS) for name in floor.split()}
 
-GENERATORS = (
-    "protocol",
-    "python numpy torch numba tensorflow cupy jax",
-    "user",
-    "__init__",
-)
-GENERATOR_FLOOR_OF = {n: number for number, floor in enumerate(GENERATORS) for n in floor.split()}
+# The same inside each room; what is imported for types alone does not count there.
+ROOMS = {
+    "generators": (
+        "protocol",
+        "python numpy torch numba tensorflow cupy jax pinned",
+        "user",
+        "__init__",
+    ),
+    "watch": ("site", "__init__"),
+    "content": (
+        "record",
+        "attributes compare",
+        "plain learning",
+        "code arrays",
+        "values frames live",
+        "reader",
+        "__init__",
+    ),
+    "carried": ("copies", "parts", "modules", "__init__"),
+    "why": (
+        "cause",
+        "unfinished variables seeds entropy arithmetic reach",
+        "code process",
+        "__init__",
+    ),
+    "cli": ("demo", "__init__"),
+}
+LEVEL_OF = {
+    house: {name: number for number, floor in enumerate(floors) for name in floor.split()}
+    for house, floors in ROOMS.items()
+}
 
 # Who may import what is not of the standard library. torch and numpy are imported where they are
 # used, and only after the user has imported them.
 EDGES = {
     "IPython": {
         "nbseed.__init__", "nbseed.arguments", "nbseed.completion", "nbseed.extension",
-        "nbseed.magics", "nbseed.show",
+        "nbseed.magics", "nbseed.show", "nbseed.views",
     },
     "traitlets": {"nbseed.magics"},
     "matplotlib": {"nbseed.overlay"},
@@ -107,14 +131,15 @@ def room(full):
 
 def wrong_ways(name, tree):
     """The imports of a module that lead up or sideways, or to an unknown room."""
-    here, found = room(name), []
-    for full, _ in imports_of(name, tree):
+    here, found, types = room(name), [], for_types_only(tree)
+    for full, node in imports_of(name, tree):
         if full.split(".")[0] != "nbseed":
             continue
         there = room(full)
-        if there == here == "generators":
+        if there == here and here in LEVEL_OF:
+            level = LEVEL_OF[here]
             last, own = full.split(".")[2:] or ["__init__"], name.split(".")[2]
-            if GENERATOR_FLOOR_OF[last[0]] >= GENERATOR_FLOOR_OF[own]:
+            if id(node) not in types and level[last[0]] >= level[own]:
                 found.append(full)
         elif there != here and FLOOR_OF[there] >= FLOOR_OF[here]:
             found.append(full)
@@ -124,8 +149,14 @@ def wrong_ways(name, tree):
 @pytest.mark.parametrize("name", MODULES)
 def test_every_module_has_its_floor(name):
     assert room(name) in FLOOR_OF
-    if room(name) == "generators":
-        assert name.split(".")[2] in GENERATOR_FLOOR_OF
+    if len(name.split(".")) > 2:
+        assert name.split(".")[2] in LEVEL_OF[room(name)]
+
+
+def test_every_floor_is_that_of_a_module():
+    assert set(FLOOR_OF) == {room(name) for name in MODULES}
+    inside = {(room(name), name.split(".")[2]) for name in MODULES if name.count(".") > 1}
+    assert {(house, name) for house, level in LEVEL_OF.items() for name in level} == inside
 
 
 @pytest.mark.parametrize(("name", "tree"), trees(), ids=list(MODULES))
@@ -144,6 +175,17 @@ def test_imports_run_one_way(name, tree):
         ("nbseed.generators.numpy", "from . import user", ["nbseed.generators.user"]),
         ("nbseed.generators.numpy", "from .. import errors\nfrom .protocol import Room", []),
         ("nbseed.generators.user", "from ..seeding import seed", ["nbseed.seeding"]),
+        ("nbseed.draws", "from .generators import rooms", ["nbseed.generators"]),
+        ("nbseed.why.seeds", "from . import code", ["nbseed.why.code"]),
+        ("nbseed.why.seeds", "from ..report import sentence", ["nbseed.report"]),
+        ("nbseed.why.__init__", "from . import seeds", []),
+        ("nbseed.content.plain", "from .reader import read", ["nbseed.content.reader"]),
+        ("nbseed.content.plain", "if TYPE_CHECKING:\n    from .reader import Reader", []),
+        (
+            "nbseed.run",
+            "if TYPE_CHECKING:\n    from .checkpoints import Ended",
+            ["nbseed.checkpoints"],
+        ),
         ("nbseed.cli.demo", "from ..magics import NBSeed\nimport torch", []),
     ],
 )

@@ -9,11 +9,13 @@ import textwrap
 
 import numpy as np
 import pytest
+import torch
 
 import nbseed
-from nbseed import generators, losses, seeding
+from nbseed import generators, losses, seeding, watch
 from nbseed.checkpoints import Checkpoint, Checkpoints, left_out
 from nbseed.errors import CheckpointError
+from nbseed.recording import Text
 from nbseed.run import Run
 from nbseed.snapshot import Restored, snapshot
 
@@ -27,13 +29,15 @@ def draw(count=1):
     return [random.random() for _ in range(count)]
 
 
-def run(store, cell="a", body=draw, status="ok", error=None, **options):
+def run(store, cell="a", body=draw, status="ok", error=None, value=None, text=None, **options):
     """One execution of a cell; returns what it drew and how it ended."""
     name = cell.partition(":")[2] or cell
-    running = store.begin(cell, name, f"body of {name}", **options)
+    running = store.begin(cell, name, text or Text(f"body of {name}"), **options)
     drawn = body()
-    return drawn, store.end(running, status, error)
+    return drawn, store.end(running, status, error, value)
 
+
+RNG = Text("rng.random()", reads=("rng",), uses=("rng",))
 
 # -- rewinding -------------------------------------------------------------------------------------
 
@@ -60,7 +64,7 @@ def test_the_first_run_draws_as_without_a_checkpoint(store):
 
 def test_a_run_holds_what_it_was(store):
     seeding.seed(3)
-    _, ended = run(store, "name:train", lambda: losses.track("x", 0.25), reads=("a",))
+    _, ended = run(store, "name:train", lambda: losses.track("x", 0.25))
     found = ended.run
     assert (found.number, found.name, found.seed, found.status) == (1, "train", 3, "ok")
     assert (found.error, found.notes, found.code) == (None, (), "body of train")
@@ -117,11 +121,25 @@ def test_each_cell_has_checkpoints_of_its_own(store):
     assert not run(store)[1].is_first
 
 
-def test_deterministic_switches_are_no_other_seed(store):
+@pytest.mark.parametrize("option", ["deterministic", "strict"])
+def test_switches_and_strictness_are_no_other_seed(store, option):
     seeding.seed(3)
     run(store)
-    seeding.seed(3, deterministic=True)
+    seeding.seed(3, **{option: True})
     assert not run(store)[1].is_first
+
+
+def test_entropy_that_is_fed_from_the_seed_is_another_seed(store):
+    seeding.seed(3)
+    run(store)
+    seeding.seed(3, pin_entropy=True)
+    _, pinned = run(store, body=lambda: np.random.default_rng().random())
+    seeding.seed(3)
+    _, plain = run(store)
+    assert (pinned.is_first, plain.is_first) == (True, False)
+    assert "numpy.entropy" in pinned.run.starts
+    assert pinned.run.starts["numpy.entropy"] != pinned.run.ends["numpy.entropy"]
+    assert "numpy.entropy" not in plain.run.ends
 
 
 def test_a_cell_that_seeds_itself_rewinds_to_before_it(store):
@@ -189,7 +207,7 @@ def test_what_is_tracked_is_recorded_until_the_end(store):
         losses.assigned("y", 2)
         losses.track("z", 3)
 
-    _, ended = run(store, body=body, tracked=("x", "q"))
+    _, ended = run(store, body=body, text=Text("", tracked=("x", "q")))
     losses.track("z", 4)
     assert {n: v.tolist() for n, v in ended.run.losses.items()} == {"x": [1.0], "z": [3.0]}
     assert ended.run.notes == ("q was never assigned",)
@@ -216,9 +234,9 @@ def test_runs_are_compared_with_the_first_that_went_to_its_end(store):
 
 
 def test_an_abandoned_run_leaves_nothing_open(store):
-    running = store.begin("a", "a", "")
+    running = store.begin("a", "a", Text(""))
     store.abandon(running)
-    assert losses._recorders == []
+    assert (losses._recorders, watch._watches) == ([], [])
     assert store.runs() == []
     one = draw()
     assert run(store)[0] == one
@@ -228,6 +246,227 @@ def test_a_checkpoint_dropped_by_its_own_cell_ends_well(store):
     _, ended = run(store, body=lambda: store.drop("a"))
     assert ended.run.number == 1
     assert store.runs("a") == [ended.run]
+
+
+def test_a_run_that_cannot_begin_leaves_nothing_open(store, monkeypatch):
+    def broken(*args):
+        raise OSError("oh")
+
+    monkeypatch.setattr("nbseed.recording.watch.begin", broken)
+    with pytest.raises(OSError, match="oh"):
+        store.begin("a", "a", Text(""))
+    assert (losses._recorders, watch._watches, seeding._arrivals) == ([], [], [])
+
+
+# -- variables that are carried --------------------------------------------------------------------
+
+
+def test_carried_variables_are_put_back_before_each_run(store):
+    space = {"items": [1, 2], "count": 5, "values": np.arange(3.0), "other": [1]}
+    carry = ("items", "count", "values")
+    items, values = space["items"], space["values"]
+
+    def body():
+        met = (list(space["items"]), space["count"], space["values"].tolist(), list(space["other"]))
+        space["items"].append(9)
+        space["count"] += 1
+        space["values"] += 1
+        space["other"].append(9)
+        return met
+
+    met = [run(store, body=body, namespace=space, carry=carry) for _ in range(3)]
+    assert [drawn for drawn, _ in met] == [
+        ([1, 2], 5, [0.0, 1.0, 2.0], [1]),
+        ([1, 2], 5, [0.0, 1.0, 2.0], [1, 9]),
+        ([1, 2], 5, [0.0, 1.0, 2.0], [1, 9, 9]),
+    ]
+    assert space["items"] is items
+    assert space["values"] is values
+    assert met[0][1].run.notes[0].startswith("kept with it: items, count, values (")
+    assert met[1][1].run.notes == ()
+    assert [ended.run.observed.carried for _, ended in met] == [carry] * 3
+
+
+def test_a_run_without_them_puts_nothing_back_and_one_with_them_does_again(store):
+    space = {"items": [1]}
+
+    def body():
+        space["items"].append(len(space["items"]))
+        return list(space["items"])
+
+    seen = [
+        run(store, body=body, namespace=space, carry=carry)[0]
+        for carry in (("items",), (), ("items",))
+    ]
+    assert seen == [[1, 1], [1, 1, 2], [1, 1]]
+
+
+@pytest.mark.parametrize("before", [(), ("other",)])
+def test_variables_named_later_are_kept_as_now_and_begin_anew(store, before):
+    space = {"items": [1], "other": [0]}
+
+    def body():
+        space["items"].append(2)
+        return [*space["items"]], draw()
+
+    (_, first), base = run(store, body=body, namespace=space, carry=before)
+    (met, drawn), ended = run(store, body=body, namespace=space, carry=("items",))
+    (again, redrawn), last = run(store, body=body, namespace=space, carry=("items",))
+    assert met == again == [1, 2, 2]
+    assert first == drawn == redrawn
+    kept, said = ended.run.notes
+    assert kept.startswith("kept with it: items (")
+    assert said == "items kept as now, not as the first run met them"
+    assert last.run.notes == ()
+    assert (ended.is_first, ended.base) == (False, None)
+    assert last.base is ended.run
+    assert base.run.checkpoint != ended.run.checkpoint == last.run.checkpoint
+
+
+def test_a_reset_keeps_them_anew(store):
+    space = {"count": 1}
+
+    def body():
+        space["count"] += 1
+        return space["count"]
+
+    counts = [
+        run(store, body=body, namespace=space, carry=("count",), reset=reset)[0]
+        for reset in (False, False, True, False)
+    ]
+    assert counts == [2, 2, 3, 3]
+
+
+def test_what_cannot_be_carried_is_refused_and_nothing_has_changed(store):
+    before = random.getstate()
+    with pytest.raises(CheckpointError) as caught:
+        store.begin("a", "a", Text(""), {"count": 1, "other": 2}, ("count", "cout"))
+    assert str(caught.value) == (
+        "--with cout: there is no variable of that name; there are: count, other"
+    )
+    with pytest.raises(CheckpointError) as caught:
+        store.begin("a", "a", Text(""), {"lines": (n for n in range(3))}, ("lines",))
+    assert str(caught.value).startswith("--with lines: ")
+    assert (store.names(), dict(store.kept), store.runs()) == ([], {}, [])
+    assert (losses._recorders, watch._watches) == ([], [])
+    assert random.getstate() == before
+
+
+def test_a_refused_reset_leaves_the_old_checkpoint(store):
+    space = {"count": 1}
+    one, _ = run(store, namespace=space, carry=("count",))
+    with pytest.raises(CheckpointError):
+        store.begin("a", "a", Text(""), space, ("none",), reset=True)
+    two, ended = run(store, namespace=space, carry=("count",))
+    assert one == two
+    assert ended.run.number == 2
+
+
+def test_a_variable_that_its_content_no_longer_fits_is_refused_and_nothing_has_moved(store):
+    space = {"model": torch.nn.Linear(2, 2), "count": 1}
+    run(store, namespace=space, carry=("count", "model"))
+    space["model"], space["count"] = torch.nn.Linear(3, 3), 7
+    draw()
+    before = random.getstate()
+    with pytest.raises(CheckpointError) as caught:
+        store.begin("a", "a", Text(""), space, ("count", "model"))
+    assert str(caught.value).startswith("--with model: ")
+    assert random.getstate() == before
+    assert space["count"] == 7
+
+
+def test_variables_go_back_to_where_they_were_if_the_generators_cannot(store, monkeypatch):
+    space = {"items": [1]}
+    run(store, body=lambda: space["items"].append(2), namespace=space, carry=("items",))
+
+    def broken(*args, **kwargs):
+        raise OSError("oh")
+
+    monkeypatch.setattr("nbseed.rewinding.restore", broken)
+    with pytest.raises(OSError, match="oh"):
+        store.begin("a", "a", Text(""), space, ("items",))
+    assert space["items"] == [1, 2]
+
+
+def test_making_copies_moves_no_generator(store):
+    class Drawing:
+        def __deepcopy__(self, memo):
+            random.random()
+            return self
+
+    space = {"drawing": Drawing()}
+    random.seed(5)
+    plain = draw(3)
+    random.seed(5)
+    one, _ = run(store, body=lambda: draw(3), namespace=space, carry=("drawing",))
+    two, _ = run(store, body=lambda: draw(3), namespace=space, carry=("drawing",))
+    assert plain == one == two
+
+
+def test_a_model_and_its_optimizer_go_back_in_place(store):
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.Adam(model.parameters(), 0.1)
+    space = {"model": model, "optimizer": optimizer}
+
+    def body():
+        loss = model(torch.rand(3, 2)).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.item(), [p.tolist() for p in model.parameters()]
+
+    drawn = [run(store, body=body, namespace=space, carry=("model", "optimizer"))[0]
+             for _ in range(3)]  # fmt: skip
+    assert drawn[0] == drawn[1] == drawn[2]
+    assert (space["model"], space["optimizer"]) == (model, optimizer)
+
+
+# -- what is observed ------------------------------------------------------------------------------
+
+
+def test_what_a_run_meets_calls_and_leaves_is_observed(store):
+    space = {"a": 1, "b": [1, 2]}
+    text = Text("x = a + b[0]", "\nx = a + b[0]", ("a", "b"), ("a", "b", "x"), ("x",))
+
+    def body():
+        random.random()
+        space["x"] = 2
+
+    _, ended = run(store, body=body, namespace=space, text=text, value=7.5)
+    seen = ended.run.observed
+    assert seen.source == "\nx = a + b[0]"
+    assert {n: c.kind for n, c in seen.met.found.items()} == {"a": "int", "b": "list"}
+    assert {n: c.parts[""] for n, c in seen.left.found.items()} == {
+        "x": "2", "the cell's value": "7.5",
+    }  # fmt: skip
+    assert str(seen.draws["python"]) == "2 words"
+    assert seen.draws["numpy"].kind == "still"
+    assert (seen.calls, seen.unreached, seen.carried, seen.operators) == ((), {}, (), None)
+    assert seen.switches["python"] == sys.version.split()[0]
+
+
+@pytest.mark.parametrize("name", ["elapsed", "t0", "_", "__"])
+def test_measured_times_and_names_for_nothing_are_not_observed(store, name):
+    source = f"import time\n{name} = time.time()\nx = 1"
+    space = {name: 1.0, "x": 1}
+    _, ended = run(store, namespace=space, text=Text(source, source, assigns=(name, "x")))
+    assert list(ended.run.observed.left.found) == ["x"]
+
+
+def test_a_budget_of_nothing_compares_nothing(store):
+    store.budget = 0
+    _, ended = run(store, namespace={"a": [1], "b": 2}, text=Text("a", "a", ("a", "b")))
+    assert ended.run.observed.met.found == {}
+    assert list(ended.run.observed.met.left_out) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("probe", "operators"), [(False, None), (True, ())])
+def test_a_probe_asks_for_operators_and_puts_the_switches_back(store, probe, operators):
+    before = torch.are_deterministic_algorithms_enabled()
+    running = store.begin("a", "a", Text(""), probe=probe)
+    assert torch.are_deterministic_algorithms_enabled() is (probe or before)
+    assert store.end(running, "ok").run.observed.operators == operators
+    assert torch.are_deterministic_algorithms_enabled() is before
 
 
 # -- objects of the user's -------------------------------------------------------------------------
@@ -240,8 +479,8 @@ def test_the_objects_that_a_cell_reads_are_rewound(store):
     def body():
         return space["rng"].random(), space["other"].random()
 
-    one, first = run(store, body=body, reads=("rng",), uses=("rng",))
-    two, second = run(store, body=body, reads=("rng",), uses=("rng",))
+    one, first = run(store, body=body, text=RNG)
+    two, second = run(store, body=body, text=RNG)
     assert one[0] == two[0]
     assert one[1] != two[1]
     assert [n for n in first.run.starts if n.startswith("user:")] == ["user:rng"]
@@ -251,15 +490,15 @@ def test_the_objects_that_a_cell_reads_are_rewound(store):
 def test_an_object_replaced_under_its_name_is_rewound_and_a_lost_one_is_said(store):
     space = {"rng": np.random.default_rng(1)}
     generators.look_into(space)
-    one, _ = run(store, body=lambda: space["rng"].random(), reads=("rng",))
+    one, _ = run(store, body=lambda: space["rng"].random(), text=RNG)
     space["rng"] = np.random.default_rng(77)
-    two, _ = run(store, body=lambda: space["rng"].random(), reads=("rng",))
+    two, _ = run(store, body=lambda: space["rng"].random(), text=RNG)
     assert one == two
     space["rng"] = 5
-    _, third = run(store, reads=("rng",))
+    _, third = run(store, text=RNG)
     assert third.run.notes == ("not rewound, no longer there: user:rng",)
     space["rng"] = random.Random(5)
-    _, fourth = run(store, reads=("rng",))
+    _, fourth = run(store, text=RNG)
     (note,) = fourth.run.notes
     assert note.startswith("not rewound: user:rng: ")
 
@@ -277,11 +516,12 @@ def test_numpy_that_comes_with_the_first_recorded_values_is_in_the_checkpoint():
         import sys
         from nbseed import losses, seeding
         from nbseed.checkpoints import Checkpoints
+        from nbseed.recording import Text
 
         seeding.seed(3)
         store = Checkpoints()
         for _ in range(2):
-            running = store.begin("a", "a", "")
+            running = store.begin("a", "a", Text(""))
             losses.track("x", 1)
             ended = store.end(running, "ok")
         print(ended.run.notes, sorted(ended.run.starts) == sorted(ended.run.ends), ended.met_other)
@@ -400,7 +640,7 @@ def test_an_object_that_goes_on_below_is_no_news_from_above(store):
     generators.look_into(space)
 
     def cell(name):
-        return run(store, name, lambda: space["rng"].random(), reads=("rng",), uses=("rng",))[1]
+        return run(store, name, lambda: space["rng"].random(), text=RNG)[1]
 
     found = []
     for _ in range(2):
@@ -479,7 +719,7 @@ def test_a_cell_that_runs_inside_another_may_push_its_checkpoint_out():
 
 def test_runs_by_name_are_those_of_all_cells_of_that_name(store):
     for cell in ("id:1:x", "id:2:x"):
-        running = store.begin(cell, "same", "")
+        running = store.begin(cell, "same", Text(""))
         store.end(running, "ok")
     assert [r.number for r in store.runs("same")] == [1, 1]
     assert store.names() == ["same"]
@@ -535,6 +775,51 @@ def test_drop_forgets_a_cell_and_the_next_run_is_its_first(store):
     assert store.names() == ["b"]
     _, ended = run(store, "a")
     assert (ended.is_first, ended.run.number) == (True, 1)
+
+
+def test_a_pair_is_the_last_run_and_the_one_it_is_compared_with(store):
+    _, broken = run(store, status="error", error="E")
+    assert store.pair("a") == (None, broken.run)
+    _, second = run(store, status="interrupted")
+    assert store.pair("a") == (broken.run, second.run)
+    _, whole = run(store)
+    assert store.pair("a") == (None, whole.run)
+    _, last = run(store)
+    run(store, "b")
+    assert store.pair("a") == (whole.run, last.run)
+
+
+def test_a_pair_belongs_to_one_checkpoint(store):
+    seeding.seed(3)
+    _, first = run(store)
+    seeding.seed(4)
+    _, other = run(store)
+    assert store.pair("a") == (None, other.run)
+    seeding.seed(3)
+    _, again = run(store)
+    assert store.pair("a") == (first.run, again.run)
+    _, anew = run(store, reset=True)
+    assert store.pair("a") == (None, anew.run)
+
+
+def test_a_pair_of_two_cells_of_one_name_is_that_of_the_last_one(store):
+    for cell in ("id:1:x", "id:2:x", "id:1:x"):
+        ended = store.end(store.begin(cell, "same", Text("")), "ok")
+    base, last = store.pair("same")
+    assert last is ended.run
+    assert base.number == 1
+    assert base.checkpoint == last.checkpoint
+
+
+def test_a_pair_of_a_cell_that_has_not_ended_is_an_error(store):
+    running = store.begin("a", "a", Text(""))
+    with pytest.raises(CheckpointError) as caught:
+        store.pair("a")
+    assert str(caught.value) == "a has not run to an end yet"
+    store.abandon(running)
+    with pytest.raises(CheckpointError) as caught:
+        store.pair("b")
+    assert str(caught.value) == "no checkpoint is called 'b'; there are: a"
 
 
 def test_the_latest_name_is_that_of_the_cell_that_ran_last(store):

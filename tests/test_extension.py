@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import multiprocessing.process
+import os
 import random
 import re
 import subprocess
 import sys
 import textwrap
+import threading
+import uuid
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from IPython.core.interactiveshell import InteractiveShell
 from shells import Notebook, loaded, started
 
 import nbseed
-from nbseed import determinism, extension, generators, seeding
+from nbseed import determinism, extension, generators, losses, seeding, watch
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +70,9 @@ def traces(shell: InteractiveShell) -> dict[str, Any]:
         "display hook": sys.displayhook,
         "finders": list(sys.meta_path),
         "path hooks": list(sys.path_hooks),
-        "backward": torch.Tensor.backward,
-        "scale": torch.amp.GradScaler.scale,
+        **{f"{owner.__name__}.{name}": vars(owner)[name] for owner, name in PATCHED},
+        "warnings": warnings.showwarning,
+        "filters of a probe": [f for f in warnings.filters if "deterministic" in str(f[1])],
         "switches": determinism.switches(),
         "deterministic": (
             torch.are_deterministic_algorithms_enabled(),
@@ -74,6 +81,24 @@ def traces(shell: InteractiveShell) -> dict[str, Any]:
         ),
     }
 
+
+PATCHED = (  # whatever a checkpointed cell may wrap while it runs
+    (torch.Tensor, "backward"),
+    (torch.amp.GradScaler, "scale"),
+    (random, "_urandom"),
+    (random, "seed"),
+    (random.Random, "seed"),
+    (os, "urandom"),
+    (os, "getrandom"),
+    (uuid, "_generate_time_safe"),
+    (threading.Thread, "start"),
+    (np.random.bit_generator, "randbits"),
+    (np.random, "seed"),
+    (np.random.mtrand, "seed"),
+    (torch.cuda, "manual_seed_all"),
+    (multiprocessing.process.BaseProcess, "start"),
+    (subprocess.Popen, "__init__"),
+)
 
 _of_history = re.compile(r"_{1,3}|_i{1,3}|_i?\d+").fullmatch
 
@@ -101,6 +126,18 @@ USES = {
     "an interrupt": ["%%seed 3\nraise KeyboardInterrupt"],
     "an await": ["%%rngcheckpoint train\nimport asyncio\nawait asyncio.sleep(0)"],
     "a setting": ["%config NBSeed.report = False"],
+    "strictness": ["%seed 3 --strict", "import os\nx = os.urandom(4)", "x = 1"],
+    "pinned entropy": [
+        "%seed 3 --pin-entropy",
+        "import numpy\nx = numpy.random.default_rng().random()",
+    ],
+    "both at once": ["%seed 3 --strict --pin-entropy\nimport os\nx = os.urandom(4)"],
+    "entropy": ["%%rngcheckpoint train\nimport os\nx = os.urandom(4)"],
+    "a carried variable": ["x = [1]", "%%rngcheckpoint train --with x\nx.append(1)"],
+    "a refused variable": ["%%rngcheckpoint train --with x\ny = 1"],
+    "a probe": ["import torch", "%%rngcheckpoint train --probe\nx = 1"],
+    "a probe that fails": ["import torch", "%%rngcheckpoint train --probe\nx = 1 / 0"],
+    "the views": ["%rng", "%%rngcheckpoint train\nx = 1", "%rng why"],
 }
 
 
@@ -114,7 +151,7 @@ def test_unload_leaves_the_shell_as_it_was(
     for cell in cells:
         notebook.run(cell)
     unload(shell)
-    for name in {"x", "asyncio", "torch"} & set(shell.user_ns):
+    for name in {"x", "asyncio", "torch", "os", "numpy"} & set(shell.user_ns):
         del shell.user_ns[name]
     assert traces(shell) == before
     assert nbseed.runs() == []
@@ -132,12 +169,13 @@ def test_a_load_adds_its_magics_and_one_of_each_part(
         for kind in ("instances", "line magics", "cell magics")
     }
     assert added == {
-        "instances": ["NBSeed"],
+        "instances": ["NBSeed", "Views"],
         "line magics": ["losses", "rng", "rngcheckpoint", "seed"],
         "cell magics": ["rngcheckpoint", "seed"],
     }
-    for kind in ("configurables", "transformers before", "tree transformers", "matchers"):
+    for kind in ("transformers before", "tree transformers", "matchers"):
         assert len(after[kind]) == len(before[kind]) + 1
+    assert len(after["configurables"]) == len(before["configurables"]) + 2
     assert {
         name: len(calls) - len(before["callbacks"][name])
         for name, calls in after["callbacks"].items()
@@ -177,13 +215,75 @@ def test_an_unload_without_a_load_is_nothing(
     assert traces(shell) == before
 
 
-def test_an_unload_in_a_checkpointed_cell_leaves_nothing_open(
-    shell: InteractiveShell, before: dict[str, Any]
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["%%rngcheckpoint train\n%unload_ext nbseed\n6 * 7"],
+        ["import torch", "%%rngcheckpoint train --probe\n%unload_ext nbseed\n6 * 7"],
+        ["%seed 3 --strict --pin-entropy\n%unload_ext nbseed\n6 * 7"],
+        ["%seed 3 --strict", "%unload_ext nbseed\nimport os\nos.urandom(4)\n6 * 7"],
+    ],
+)
+def test_an_unload_in_a_cell_leaves_nothing_open(
+    shell: InteractiveShell, before: dict[str, Any], cells: list[str]
 ) -> None:
     load(shell)
-    ran = Notebook(shell).ok("%%rngcheckpoint train\n%unload_ext nbseed\n6 * 7")
-    assert ran.value == 42
+    values = [Notebook(shell).ok(cell).value for cell in cells]
+    assert values[-1] == 42
+    for name in {"torch", "os"} & set(shell.user_ns):
+        del shell.user_ns[name]
     assert traces(shell) == before
+
+
+ENDS = {
+    "well": "",
+    "by an error": "1 / 0",
+    "by an interrupt": "raise KeyboardInterrupt",
+    "by an exit": "raise SystemExit",
+    "by an await that fails": "import asyncio\nawait asyncio.sleep(0)\n1 / 0",
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
+@pytest.mark.parametrize(
+    "head",
+    [
+        "%%rngcheckpoint train\n",
+        "%%rngcheckpoint train --probe --runs 2\n",
+        "%%rngcheckpoint outer\n%%rngcheckpoint train\n",
+        "%seed 3 --strict --pin-entropy\n",
+    ],
+)
+def test_nothing_stays_patched_however_a_cell_ends(
+    shell: InteractiveShell, before: dict[str, Any], head: str, end: str
+) -> None:
+    load(shell)
+    notebook = Notebook(shell)
+    notebook.ok("import random, torch\nfrom random import seed")
+    plain = random.seed
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "To exit", UserWarning)
+        notebook.run(f"{head}seen = random.seed\nseed(3)\n{end}")
+    assert notebook.ns["seen"] is not plain
+    assert notebook.ns["seed"] is plain
+    after = traces(shell)
+    for owner, name in PATCHED:
+        key = f"{owner.__name__}.{name}"
+        assert after[key] is before[key]
+    for key in ("warnings", "filters of a probe"):
+        assert after[key] == before[key]
+    assert (watch._watches, losses._recorders) == ([], [])
+
+
+def test_what_is_imported_in_a_cell_is_seen_and_put_back() -> None:
+    said = in_a_fresh_process(
+        "drawn = []",
+        "%%rngcheckpoint train\nimport numpy.random\ndrawn.append(numpy.random.seed.__module__)\n"
+        "rng = numpy.random.default_rng()",
+        "import nbseed, numpy\n(call,) = nbseed.runs('train')[0].observed.calls\n"
+        "drawn = [call.what, numpy.random.seed is numpy.random.mtrand.seed]",
+    )
+    assert drawn(said) == "drawn: ['numpy.random.default_rng()', True]"
 
 
 @pytest.mark.usefixtures("before")
@@ -224,11 +324,15 @@ def test_the_search_for_objects_ends_with_the_unload(shell: InteractiveShell) ->
 
 
 def test_the_settings_are_listed_with_their_help(notebook: Notebook) -> None:
-    text = notebook.ok("%config NBSeed").out
+    text = " ".join(notebook.ok("%config NBSeed").out.split())  # the help is broken into lines
     for setting, meaning in (
         ("report", "Show a line after each checkpointed cell."),
         ("max_runs", "Runs kept for one cell."),
         ("max_checkpoints", "Checkpoints kept in memory, over all cells."),
+        (
+            "compare_seconds",
+            "Seconds in each run for comparing variables with what the first run met; 0: never.",
+        ),
     ):
         assert f"NBSeed.{setting}=" in text
         assert meaning in text

@@ -91,8 +91,10 @@ def test_rerun_draws_the_same_numbers_from_every_generator(
     second = kernel.ok(cell, cell_id)
     assert first.texts[0] == second.texts[0]
     assert kernel.ok(body).texts[0] != first.texts[0]
-    drew = "drew from python, numpy, torch.cpu, user:rng, user:loader.generator"
-    assert report(first).splitlines()[0].endswith(f"taken, no seed in force; {drew}")
+    drew = r"python \(\d+ words\), numpy \(\d+ words\), torch.cpu \(\d+ words\)"
+    own = r"user:rng \(\d+ 64-bit words\), user:loader.generator \(\d+ words\)"
+    line = report(first).splitlines()[0]
+    assert re.search(rf"taken, no seed in force; drew from {drew}, {own}$", line)
     assert report(second).splitlines()[0].endswith("run 2: rewound to ########; same draws")
     assert ("this cell is known by its text alone" in report(first)) is (cell_id is None)
     assert [run["same"] for run in runs(second)] == [True]
@@ -295,7 +297,9 @@ def test_a_plain_terminal_prints_the_line(tmp_path: Path) -> None:
         env={**os.environ, "IPYTHONDIR": str(tmp_path), "NO_COLOR": "1"},
     )
     said = [marked(line) for line in done.stdout.splitlines()]
-    assert "train, run 1: checkpoint ######## taken under seed 3; drew from python" in said
+    assert (
+        "train, run 1: checkpoint ######## taken under seed 3; drew from python (2 words)" in said
+    )
     assert "train, run 2: rewound to ########; same draws" in said
     assert done.stdout.count(": 0.23796462709189137") == 2
     assert "object" not in done.stdout

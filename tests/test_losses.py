@@ -558,6 +558,26 @@ def test_a_bound_that_is_hit_is_said(monkeypatch, count, note):
     assert recorder.notes() == [note]
 
 
+def test_a_bound_that_losses_hit_is_said(monkeypatch):
+    monkeypatch.setattr(losses, "LIMIT", 3)
+    with recording() as recorder:
+        for step in range(5):
+            leaf(float(step)).backward()
+    assert values(recorder) == [0.0, 1.0, 2.0]
+    assert recorder.notes() == ["loss: 2 values beyond 3 are not kept"]
+
+
+def test_a_wrapper_of_an_earlier_run_that_somebody_kept_sees_nothing():
+    with recording() as first:
+        kept = torch.Tensor.backward
+        kept(leaf(1.0))
+    with recording() as second:
+        kept(leaf(2.0))
+        leaf(3.0).backward()
+    kept(leaf(4.0))
+    assert (values(first), values(second)) == ([1.0], [3.0])
+
+
 def test_values_are_an_array_of_their_own_memory():
     series = Series()
     series.add(1)
@@ -649,6 +669,16 @@ def test_values_from_several_places_keep_their_order(remote):
     ):  # fmt: skip
         series.add(value)
     assert series.values().tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+
+
+def test_losses_from_several_places_keep_their_order(remote):
+    series = Series()
+    for loss in (
+        torch.tensor(1.0), remote(2.0), torch.tensor(3.0), torch.tensor([4.0]),
+        remote(5.0, torch.float64), torch.tensor(6.0, dtype=torch.float16),
+    ):  # fmt: skip
+        series.add_scalar(loss)
+    assert series.values().tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 
 
 def test_the_bound_counts_values_that_wait(monkeypatch, remote):

@@ -20,7 +20,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from shells import Notebook, loaded, started
 
 import nbseed
-from nbseed import losses, seeding
+from nbseed import losses, seeding, watch
+from nbseed.errors import EntropyError
 
 BACKWARD = torch.Tensor.backward
 ALL = """
@@ -256,6 +257,8 @@ def test_a_new_seed_is_shown_and_can_be_repeated(
     assert drawn == idiom(7)
 
 
+OPTIONS = ("--each-cell", "--deterministic", "--strict", "--pin-entropy")
+NEED = "the options need a seed: %seed N [--deterministic] [--each-cell] [--strict] [--pin-entropy]"
 USAGE = {
     "%seed -3": "N is an integer from 0 to 4294967295, got -3",
     "%seed 4294967296": "N is an integer from 0 to 4294967295, got 4294967296",
@@ -264,11 +267,12 @@ USAGE = {
     "%seed 3 4": "unrecognized arguments: 4",
     "%seed 3 --wrong": "unrecognized arguments: --wrong",
     "%seed 3 --new": "--new picks a seed; 3 was given too",
-    "%seed --each-cell": "the options need a seed: %seed N [--deterministic] [--each-cell]",
-    "%seed --deterministic": "the options need a seed: %seed N [--deterministic] [--each-cell]",
+    **{f"%seed {option}": NEED for option in OPTIONS},
     "%%seed\npass": "%%seed needs a seed: %%seed N",
-    "%%seed 3 --each-cell\npass": "%%seed takes a seed only; the options belong to %seed",
-    "%%seed 3 --deterministic\npass": "%%seed takes a seed only; the options belong to %seed",
+    **{
+        f"%%seed 3 {option}\npass": "%%seed takes a seed only; the options belong to %seed"
+        for option in OPTIONS
+    },
     "%%seed 4294967296\npass": "N is an integer from 0 to 4294967295, got 4294967296",
     "%rngcheckpoint": "%%rngcheckpoint stands at the head of a cell, with two % signs",
     "%rngcheckpoint a": "%%rngcheckpoint stands at the head of a cell, with two % signs",
@@ -278,19 +282,15 @@ USAGE = {
     "%%rngcheckpoint --track a-b\na = 1": ("--track takes variable names and commas, got 'a-b'"),
     "%%rngcheckpoint --track b\na = c = 1": "--track b: the cell assigns a, c, ran",
     "%%rngcheckpoint --track b\npass": "--track b: the cell assigns ran",
-    "%rng wrong": "%rng knows diff, drop, list, restore, show; got 'wrong'",
-    "%rng restore": "%rng restore takes one name, got 0",
-    "%rng list a": "%rng list takes no name, got 1",
-    "%rng diff": "%rng diff takes one name or two names, got 0",
-    "%rng diff a b c": "%rng diff takes one name or two names, got 3",
-    "%rng restore a": "no checkpoint is called 'a'; there are: none yet",
-    "%rng drop 'a": "%rng drop 'a: No closing quotation",
-    "%losses": "no checkpointed cell has run; %%rngcheckpoint makes a cell one",
-    "%losses a": "no checkpoint is called 'a'; there are: none yet",
+    "%%rngcheckpoint --with a-b\npass": "--with takes variable names and commas, got 'a-b'",
+    "%%rngcheckpoint --with a,\npass": "--with takes variable names and commas, got 'a,'",
+    "%%rngcheckpoint --with\npass": "argument --with: expected one argument",
+    "%%rngcheckpoint --probe 3 4\npass": "unrecognized arguments: 4",
+    "%%rngcheckpoint a --wrong\npass": "unrecognized arguments: --wrong",
+    "%%rngcheckpoint --wrong\npass": "unrecognized arguments: --wrong",
+    "%%rngcheckpoint a --strict\npass": "unrecognized arguments: --strict",
     "%seed '3": "%seed '3: No closing quotation",
     "%%rngcheckpoint 'a\npass": "%rngcheckpoint 'a: No closing quotation",
-    "%losses 'a": "%losses 'a: No closing quotation",
-    "%losses --last x": "argument --last: invalid int value: 'x'",
 }
 
 
@@ -308,12 +308,21 @@ def test_a_wrong_call_is_one_line_and_no_generator_has_moved(notebook: Notebook,
     assert seeding.in_force() is None
 
 
-@pytest.mark.parametrize("magic", ["seed", "rngcheckpoint", "losses", "rng"])
+HELP = {
+    "seed": (
+        "--deterministic", "--each-cell", "--strict", "--pin-entropy", "--new", "numpy.entropy",
+    ),
+    "rngcheckpoint": ("--runs", "--track", "--with", "--probe", "--isolate", "--reset", "NAME"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("magic", HELP)
 def test_help_is_a_manual_page(shell: InteractiveShell, notebook: Notebook, magic: str) -> None:
     page = shell.find_line_magic(magic).__doc__
     assert page is not None
     assert "::\n" in page
     assert f"%{magic}" in page
+    assert [word for word in HELP[magic] if word not in page] == []
     assert all(len(line) <= 100 for line in page.splitlines())
 
 
@@ -433,8 +442,8 @@ def test_a_checkpoint_belongs_to_the_seed_in_force(notebook: Notebook) -> None:
         said.append(marked(ran.lines[-1]))
     assert drawn[3] != drawn[4]
     assert said == [
-        "train, run 1: checkpoint ######## taken under seed 3; drew from python",
-        "train, run 2: checkpoint ######## taken under seed 4; drew from python",
+        "train, run 1: checkpoint ######## taken under seed 3; drew from python (2 words)",
+        "train, run 2: checkpoint ######## taken under seed 4; drew from python (2 words)",
         "train, run 3: rewound to ########; same draws",
     ]
     assert [run.seed for run in nbseed.runs("train")] == [3, 4, 3]
@@ -487,7 +496,10 @@ def test_a_checkpoint_by_text_becomes_another_and_the_report_says_so(notebook: N
     first = notebook.ok("%%rngcheckpoint\nrandom.random()")
     again = notebook.ok("%%rngcheckpoint\nrandom.random()")
     edited = notebook.ok("%%rngcheckpoint\nrandom.random() # edited")
-    taken = "cell-########, run 1: checkpoint ######## taken, no seed in force; drew from python"
+    taken = (
+        "cell-########, run 1: checkpoint ######## taken, no seed in force; "
+        "drew from python (2 words)"
+    )
     assert [marked(line) for line in first.lines[-2:]] == [taken, note]
     assert marked(again.lines[-1]) == "cell-########, run 2: rewound to ########; same draws"
     assert [marked(line) for line in edited.lines[-2:]] == [taken, note]
@@ -542,7 +554,7 @@ def test_runs_repeats_the_body_from_one_snapshot(notebook: Notebook, extra: str)
     assert ran.value == notebook.ns["drawn"][0]
     assert ran.out.count(f": {ran.value!r}\n") == 3
     assert [marked(line) for line in ran.lines if "run " in line] == [
-        "train, run 1: checkpoint ######## taken, no seed in force; drew from python",
+        "train, run 1: checkpoint ######## taken, no seed in force; drew from python (2 words)",
         "train, run 2: rewound to ########; same draws",
         "train, run 3: rewound to ########; same draws",
     ]
@@ -632,9 +644,239 @@ def test_a_difference_is_named(notebook: Notebook) -> None:
     notebook.ok(cell)
     notebook.ns["more"] = True
     assert marked(notebook.ok(cell).lines[0]) == (
-        "train, run 2: rewound to ########; other draws: numpy ended elsewhere; "
-        "a parts at step 3 (3.0, now 7.5)"
+        "train, run 2: rewound to ########; other draws: numpy 2 words, run 1 nothing; "
+        "a parts at step 3 (3.0, now 7.5); why: more is True, was False"
     )
+
+
+# -- entropy that no seed controls -----------------------------------------------------------------
+
+UNSEEDED = {
+    "np.random.default_rng()": "np.random.default_rng() without a seed (line 1)",
+    "np.random.default_rng(\n    None\n)": "np.random.default_rng() without a seed (line 1)",
+    "x = 1\n[np.random.RandomState() for _ in range(2)]": (
+        "np.random.RandomState() without a seed (line 2)"
+    ),
+    "np.random.seed()": "np.random.seed() without a seed (line 1)",
+    "np.random.SeedSequence()": "np.random.SeedSequence() without a seed (line 1)",
+    "np.random.PCG64()": "np.random.PCG64() without a seed (line 1)",
+    "random.seed()": "random.seed() without a seed (line 1)",
+    "random.Random()": "random.Random() without a seed (line 1)",
+    "secrets.token_hex(4)": "secrets.token_hex() without a seed (line 1)",
+    "os.urandom(4)": "os.urandom() without a seed (line 1)",
+    "os.getrandom(4)": "os.getrandom() without a seed (line 1)",
+    "uuid.uuid1()": "uuid.uuid1() without a seed (line 1)",
+    "x = 1\n\nuuid.uuid4()": "uuid.uuid4() without a seed (line 3)",
+    "torch.seed()": "torch.seed() without a seed (line 1)",
+    "made()": "np.random.default_rng() without a seed (line 1, in made)",
+    "%%rngcheckpoint train\nx = 1\nos.urandom(4)": "os.urandom() without a seed (line 3)",
+    "%%seed 7\nos.urandom(4)": "os.urandom() without a seed (line 2)",
+}
+LIBRARIES = """
+import logging, os, random, secrets, tempfile, uuid, numpy as np, torch
+def made(seed=None):
+    return np.random.default_rng(seed)
+"""
+
+
+@pytest.mark.parametrize("cell", UNSEEDED)
+def test_under_strict_entropy_that_no_seed_controls_is_an_error(
+    notebook: Notebook, cell: str
+) -> None:
+    notebook.ok(LIBRARIES)
+    notebook.ok("%seed 3 --strict")
+    before = nbseed.fingerprints()
+    ran = notebook.run(cell)
+    assert isinstance(ran.error, EntropyError)
+    assert str(ran.error) == f"{UNSEEDED[cell]}: no seed controls what it gives"
+    now = nbseed.fingerprints()
+    if cell == "torch.seed()":  # it can be seen only after torch has re-seeded its own generator
+        del now["torch.cpu"], before["torch.cpu"]
+    assert now == before
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "np.random.default_rng(3), np.random.RandomState(3), np.random.PCG64(3)",
+        "np.random.Generator(np.random.Philox(key=3)), np.random.SeedSequence(3).spawn(2)",
+        "np.random.seed(3); random.seed(3); torch.manual_seed(3); random.Random(3)",
+        "made(3)",
+        "np.random.rand(), random.random(), torch.rand(1)",
+        "[b for b in torch.utils.data.DataLoader(torch.arange(8), 4, shuffle=True)]",
+        "tempfile.TemporaryFile().close()",
+        "logging.getLogger('x').debug('y')",
+        "%seed 4\nos.urandom(4)",
+        "%rng",
+        "%seed --new",
+        "%%rngcheckpoint train\nrandom.random()",
+    ],
+)
+def test_under_strict_what_a_seed_controls_goes_on(notebook: Notebook, cell: str) -> None:
+    notebook.ok(LIBRARIES)
+    notebook.ok("%seed 3 --strict")
+    notebook.ok(cell)
+
+
+def test_strict_begins_in_its_own_cell_and_ends_with_the_next_seed(notebook: Notebook) -> None:
+    notebook.ok(LIBRARIES)
+    ran = notebook.run("os.urandom(4)\n%seed 3 --strict\nos.urandom(4)")
+    assert str(ran.error) == (
+        "os.urandom() without a seed (line 3): no seed controls what it gives"
+    )
+    assert notebook.ok("%seed").lines == [
+        "seed 3 in force; entropy that no seed controls is an error"
+    ]
+    notebook.ok("%seed 3")
+    assert len(notebook.ok("os.urandom(4)").value) == 4
+
+
+def test_an_error_of_strict_is_one_that_the_cell_may_catch(notebook: Notebook) -> None:
+    notebook.ok(LIBRARIES)
+    notebook.ok("%seed 3 --strict")
+    notebook.ok(
+        "import nbseed\ntry:\n    os.urandom(4)\nexcept nbseed.NbseedError as error:\n"
+        "    said = str(error)"
+    )
+    assert notebook.ns["said"].startswith("os.urandom() without a seed (line 3)")
+
+
+def test_a_run_that_strict_ended_is_kept(notebook: Notebook) -> None:
+    notebook.ok(LIBRARIES)
+    notebook.ok("%seed 3 --strict")
+    ran = notebook.run("%%rngcheckpoint train\nx = random.random()\nos.urandom(4)")
+    assert marked(ran.lines[-1]) == (
+        "train, run 1: checkpoint ######## taken under seed 3; drew from python (2 words); ended "
+        "by EntropyError: os.urandom() without a seed (line 3): no seed controls what it gives"
+    )
+    (run,) = nbseed.runs("train")
+    assert [(call.kind, call.what) for call in run.observed.calls] == [("entropy", "os.urandom()")]
+
+
+PINNED = "[np.random.default_rng().random(), np.random.RandomState().rand(), made().random()]"
+
+
+def test_pinned_entropy_repeats_from_the_seed_and_in_a_checkpoint(notebook: Notebook) -> None:
+    notebook.ok(LIBRARIES)
+    said = notebook.ok("%seed 3 --pin-entropy").lines
+    assert said == ["seed 3: python, numpy, numpy.entropy, torch.cpu seeded"]
+    assert notebook.ok("%seed").lines == ["seed 3 in force; unseeded NumPy generators fed from it"]
+    first, second = notebook.ok(PINNED).value, notebook.ok(PINNED).value
+    assert len({*first, *second}) == 6
+    assert notebook.ok(f"%seed 3 --pin-entropy\n{PINNED}").value == first
+    assert notebook.ok(f"%seed 4 --pin-entropy\n{PINNED}").value != first
+    cell = f"%%rngcheckpoint train\n{PINNED}"
+    assert notebook.ok(cell).value == notebook.ok(cell).value != first
+    assert notebook.ok(f"%%seed 3\n{PINNED}").value == first
+    notebook.ok("%seed 3")
+    assert notebook.ok(PINNED).value != notebook.ok(PINNED).value
+
+
+def test_pinned_entropy_feeds_numpys_generators_alone(notebook: Notebook) -> None:
+    notebook.ok(LIBRARIES)
+    others = "[random.Random().random(), os.urandom(8), secrets.token_hex(8), uuid.uuid4()]"
+    values = [notebook.ok(f"%seed 3 --pin-entropy\n{others}").value for _ in range(2)]
+    assert all(one != other for one, other in zip(*values, strict=True))
+
+
+def test_a_seed_with_pinned_entropy_draws_as_one_without(notebook: Notebook) -> None:
+    expected = idiom(3)
+    notebook.ok("%seed 3 --pin-entropy\nimport numpy as np\nrng = np.random.default_rng()")
+    assert draws() == expected
+
+
+def test_strict_and_pinned_entropy_go_together(notebook: Notebook) -> None:
+    notebook.ok(LIBRARIES)
+    notebook.ok("%seed 3 --strict --pin-entropy")
+    assert len(notebook.ok(PINNED).value) == 3
+    assert isinstance(notebook.run("os.urandom(4)").error, EntropyError)
+
+
+# -- variables and operators -----------------------------------------------------------------------
+
+
+def test_carried_variables_are_put_back_before_each_run(notebook: Notebook) -> None:
+    notebook.ok(
+        "import torch\nmodel = torch.nn.Linear(2, 1)\n"
+        "optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)\ncount = 0"
+    )
+    cell = (
+        "%%rngcheckpoint train --with model,optimizer,count --runs 2\n"
+        "count += 1\nfor _ in range(3):\n    optimizer.zero_grad()\n"
+        "    loss = model(torch.rand(4, 2)).square().mean()\n    loss.backward()\n"
+        "    optimizer.step()"
+    )
+    model = notebook.ns["model"]
+    first = notebook.ok(cell)
+    again = notebook.ok(cell)
+    assert [re.sub(r"\([^()]*B\)", "(...)", marked(line)) for line in first.lines] == [
+        (
+            "train, run 1: checkpoint ######## taken, no seed in force; "
+            "drew from torch.cpu (24 words); 3 losses"
+        ),
+        "  note: kept with it: model, optimizer, count (...)",
+        "train, run 2: rewound to ########; same draws; losses bit-identical (3 steps)",
+    ]
+    assert [marked(line) for line in again.lines] == [
+        f"train, run {number}: rewound to ########; same draws; losses bit-identical (3 steps)"
+        for number in (3, 4)
+    ]
+    assert notebook.ns["model"] is model
+    assert notebook.ns["count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ("modl", "--with modl: there is no variable of that name; there are: model"),
+        ("model,np", "--with np: a module cannot be copied; import it in the cell"),
+    ],
+)
+def test_what_cannot_be_carried_is_said_and_the_cell_does_not_run(
+    notebook: Notebook, names: str, said: str
+) -> None:
+    notebook.ok("import numpy as np\nmodel = [1]\nran = False")
+    before = nbseed.fingerprints()
+    ran = notebook.run(f"%%rngcheckpoint train --with {names}\nran = True")
+    assert isinstance(ran.error, UsageError)
+    assert ran.err.startswith(f"UsageError: {said}")
+    assert len(ran.err.splitlines()) == 1
+    assert (notebook.ns["ran"], nbseed.runs()) == (False, [])
+    assert nbseed.fingerprints() == before
+
+
+def test_a_probe_names_operators_without_a_deterministic_kernel(notebook: Notebook) -> None:
+    notebook.ok("import torch\nstep = 0\nfrom torch.nn.functional import *")
+    cell = (
+        "%%rngcheckpoint train --probe\n"
+        "pooled, where = max_pool2d(torch.rand(1, 1, 4, 4), 2, return_indices=True)\n"
+        "x = max_unpool2d(pooled, where, 2) + step"
+    )
+    notebook.ok(cell)
+    assert torch.are_deterministic_algorithms_enabled() is False
+    notebook.ns["step"] = 1
+    assert marked(notebook.ok(cell).lines[-1]) == (
+        "train, run 2: rewound to ########; same draws; x differs; why: step is 1, was 0; "
+        "1 more in %rng why"
+    )
+    found = notebook.ok("%rng why").value.explanation.causes
+    assert found[1].said == "max_unpooling2d_forward_out has no deterministic kernel"
+    assert [run.observed.operators for run in nbseed.runs("train")] == [
+        ("max_unpooling2d_forward_out",)
+    ] * 2
+
+
+def test_variables_are_not_compared_without_a_budget(notebook: Notebook) -> None:
+    notebook.ok("%config NBSeed.compare_seconds = 0")
+    notebook.ok("step = 0")
+    notebook.ok("%%rngcheckpoint train\nx = step")
+    notebook.ns["step"] = 1
+    assert marked(notebook.ok("%%rngcheckpoint train\nx = step").lines[-1]) == (
+        "train, run 2: rewound to ########; no known generator moved"
+    )
+    observed = nbseed.runs("train")[1].observed
+    assert observed.met.left_out == {"step": "no time is given for it"}
+    assert observed.left.left_out == {"x": "no time is given for it"}
 
 
 # -- a cell is still a plain cell ------------------------------------------------------------------
@@ -711,7 +953,7 @@ def test_a_syntax_error_has_the_line_of_the_cell_and_is_no_run(notebook: Noteboo
 def test_a_run_that_raises_is_kept_and_the_next_rewinds(notebook: Notebook) -> None:
     notebook.ok("import random\nwrong = True")
     cell = "%%rngcheckpoint train\nx = random.random()\nif wrong: raise ValueError('bad  \\n one')"
-    taken = "train, run 1: checkpoint ######## taken, no seed in force; drew from python"
+    taken = "train, run 1: checkpoint ######## taken, no seed in force; drew from python (2 words)"
     said, drawn = [], []
     for notebook.ns["wrong"] in (True, True, False):
         said.append(marked(notebook.run(cell).lines[-1]))
@@ -733,7 +975,8 @@ def test_an_interrupted_run_is_kept_and_the_next_rewinds(notebook: Notebook) -> 
     first = notebook.ns["x"]
     assert isinstance(ran.error, KeyboardInterrupt)
     assert marked(ran.lines[-1]) == (
-        "train, run 1: checkpoint ######## taken, no seed in force; drew from python; interrupted"
+        "train, run 1: checkpoint ######## taken, no seed in force; drew from python (2 words); "
+        "interrupted"
     )
     notebook.ns["stop"] = False
     notebook.ok(cell)
@@ -812,9 +1055,14 @@ def broken(*args: object, **kwargs: object) -> Any:
 
 FAULTS = {
     ("nbseed.checkpoints.snapshot", "%%rngcheckpoint train"): "rngcheckpoint",
-    ("nbseed.checkpoints.losses.begin", "%%rngcheckpoint train"): "rngcheckpoint",
+    ("nbseed.recording.losses.begin", "%%rngcheckpoint train"): "rngcheckpoint",
+    ("nbseed.recording.watch.begin", "%%rngcheckpoint train"): "rngcheckpoint",
+    ("nbseed.recording.content.read", "%%rngcheckpoint train"): "rngcheckpoint",
+    ("nbseed.recording.reached", "%%rngcheckpoint train"): "rngcheckpoint",
+    ("nbseed.checkpoints.rewinding.carry", "%%rngcheckpoint train --with w"): "rngcheckpoint",
     ("nbseed.cells.body_of", "%%rngcheckpoint train"): "rngcheckpoint",
-    ("nbseed.checkpoints.determinism.switches", "%%rngcheckpoint train"): "the end of the cell",
+    ("nbseed.recording.signs.signs", "%%rngcheckpoint train"): "the end of the cell",
+    ("nbseed.recording.draws.count", "%%rngcheckpoint train"): "the end of the cell",
     ("nbseed.report.text", "%%rngcheckpoint train"): "the end of the cell",
     ("nbseed.seeding.snapshot", "%%seed 3"): "seed",
     ("nbseed.seeding.seed_now", "%%seed 3"): "seed",
@@ -835,7 +1083,7 @@ def test_a_fault_is_one_line_and_the_cell_runs_on(
         "the cell runs without it\n"
     )
     assert torch.Tensor.backward is BACKWARD
-    assert losses._recorders == []
+    assert (losses._recorders, watch._watches) == ([], [])
     after = notebook.ok("%%rngcheckpoint other\nx = 1")
     assert marked(after.lines[0]) == (
         "other, run 1: checkpoint ######## taken, no seed in force; no known generator moved"
@@ -911,143 +1159,6 @@ def test_the_store_is_bounded_by_config(notebook: Notebook) -> None:
     notebook.ok("%%rngcheckpoint two\nx = 1")
     ran = notebook.ok("%%rngcheckpoint three\nx = 1")
     assert ran.lines[-1] == "  note: the checkpoint of train was dropped: 2 are kept"
-
-
-# -- %rng ------------------------------------------------------------------------------------------
-
-
-def test_the_generators_are_shown_with_their_fingerprints(notebook: Notebook) -> None:
-    notebook.ok("import numpy as np\nrng = np.random.default_rng(5)")
-    taken = nbseed.snapshot()
-    for line in ("%rng", "%rng show"):
-        ran = notebook.ok(line)
-        assert repr(ran.value).splitlines() == [
-            "generator  state",
-            f"python     {taken.fingerprints['python'][:8]}",
-            f"numpy      {taken.fingerprints['numpy'][:8]}",
-            f"torch.cpu  {taken.fingerprints['torch.cpu'][:8]}",
-            f"user:rng   {taken.fingerprints['user:rng'][:8]}",
-            f"all        {taken.fingerprint[:8]}",
-        ]
-        assert repr(ran.value) in ran.out
-
-
-def test_the_checkpoints_are_listed(notebook: Notebook) -> None:
-    assert repr(notebook.ok("%rng list").value) == ("no checkpoints yet: %%rngcheckpoint makes one")
-    notebook.ok("%%rngcheckpoint one\nx = 1")
-    notebook.ok("%seed 3")
-    notebook.ok("%%rngcheckpoint two\nx = 1")
-    notebook.ok("%%rngcheckpoint two\nx = 1")
-    one, two = nbseed.runs("one")[0], nbseed.runs("two")[0]
-    assert repr(notebook.ok("%rng list").value).splitlines() == [
-        "checkpoint  seed  state     runs",
-        f"one         none  {one.start[:8]}  1",
-        f"two         3     {two.start[:8]}  2",
-    ]
-
-
-def test_a_checkpoint_is_restored_by_name(notebook: Notebook) -> None:
-    notebook.ok("import random")
-    first = notebook.ok("%%rngcheckpoint train\nrandom.random()").value
-    start = nbseed.runs("train")[0].start
-    assert notebook.ok("%rng restore train").lines == [
-        f"restored train, {start[:8]}: python, numpy, torch.cpu"
-    ]
-    assert notebook.ok("random.random()").value == first
-
-
-def test_a_restore_says_what_it_left_out(notebook: Notebook) -> None:
-    notebook.ok("import numpy as np\nrng = np.random.default_rng(5)")
-    notebook.ok("%%rngcheckpoint train\nrng.random()")
-    notebook.ok("other = rng\ndel rng\nnew = np.random.default_rng(6)")
-    assert notebook.ok("%rng restore train").lines[1:] == [
-        "  note: not rewound, no longer there: user:rng",
-        "  note: not in the checkpoint: user:other, user:new",
-    ]
-
-
-def test_a_checkpoint_is_dropped_with_its_runs(notebook: Notebook) -> None:
-    notebook.ok("%%rngcheckpoint train\nx = 1")
-    notebook.ok("%seed 3")
-    notebook.ok("%%rngcheckpoint train\nx = 1")
-    assert notebook.ok("%rng drop train").lines == ["dropped train: 2 checkpoints and the runs"]
-    assert nbseed.runs() == []
-    assert notebook.ok("%%rngcheckpoint train\nx = 1").out.startswith("train, run 1: checkpoint ")
-    assert notebook.ok("%rng drop train").lines == ["dropped train: 1 checkpoint and the runs"]
-
-
-def test_checkpoints_are_compared(notebook: Notebook) -> None:
-    notebook.ok("import random")
-    notebook.ok("%%rngcheckpoint one\nrandom.random()")
-    notebook.ok("%%rngcheckpoint two\nx = 1")
-    assert notebook.ok("%rng diff one two").lines == ["one and two: differ: python"]
-    assert notebook.ok("%rng diff two").lines == ["two and now: no difference"]
-    notebook.ok("import numpy as np\nx = np.random.rand()")
-    assert notebook.ok("%rng diff one").lines == ["one and now: differ: numpy, python"]
-
-
-# -- %losses ---------------------------------------------------------------------------------------
-
-TRACKED = "%%rngcheckpoint train --track a\nfor i in range(3):\n    a = random.random()"
-
-
-def test_the_verdict_is_said_in_a_terminal(notebook: Notebook) -> None:
-    notebook.ok("import random")
-    notebook.ok(TRACKED)
-    notebook.ok(TRACKED)
-    assert notebook.ok("%losses --metric a").lines == [
-        "train: 2 runs, bit-identical (--save FILE writes the picture)"
-    ]
-
-
-def test_the_picture_is_saved(notebook: Notebook, tmp_path: Path) -> None:
-    from matplotlib import pyplot
-
-    notebook.ok("import random")
-    notebook.ok(TRACKED)
-    file = tmp_path / "runs.png"
-    assert notebook.ok(f"%losses train --metric a --save {file}").lines == ["train: 1 run, 3 steps"]
-    assert file.read_bytes().startswith(b"\x89PNG")
-    assert pyplot.get_fignums() == []
-
-
-def test_the_picture_is_saved_under_a_name_in_quotes(notebook: Notebook, tmp_path: Path) -> None:
-    notebook.ok("import random")
-    notebook.ok(TRACKED)
-    file = tmp_path / "runs of today.png"
-    notebook.ok(f"%losses train --metric a --save '{file}'")
-    assert file.read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("%losses", "train: no run has the metric 'loss'; recorded: a"),
-        ("%losses train --metric b", "train: no run has the metric 'b'; recorded: a"),
-        ("%losses other", "no checkpoint is called 'other'; there are: train"),
-    ],
-)
-def test_what_cannot_be_drawn_is_said(notebook: Notebook, line: str, said: str) -> None:
-    notebook.ok("import random")
-    notebook.ok(TRACKED)
-    ran = notebook.run(line)
-    assert isinstance(ran.error, UsageError)
-    assert ran.err == f"UsageError: {said}\n"
-
-
-@pytest.mark.parametrize("file", ["missing/runs.png", "runs.wrong"])
-def test_a_picture_that_cannot_be_written_is_said(
-    notebook: Notebook, tmp_path: Path, file: str
-) -> None:
-    from matplotlib import pyplot
-
-    notebook.ok("import random")
-    notebook.ok(TRACKED)
-    ran = notebook.run(f"%losses --metric a --save {tmp_path / file}")
-    assert isinstance(ran.error, UsageError)
-    assert ran.err.startswith(f"UsageError: {tmp_path / file} was not written: ")
-    assert len(ran.err.splitlines()) == 1
-    assert pyplot.get_fignums() == []
 
 
 def test_a_run_that_records_imports_no_numpy() -> None:

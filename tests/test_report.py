@@ -10,11 +10,28 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from nbseed import report
+from nbseed import content, report
 from nbseed.checkpoints import Checkpoints, Ended
+from nbseed.draws import Draws
+from nbseed.recording import Observed, Text
 from nbseed.run import Run
+from nbseed.watch import Call
+from nbseed.watch.site import Site
 
 START, END, OTHER = "4f09c1d2" * 4, "0b1c2d3e" * 4, "77777777" * 4
+
+
+def seen(met=None, left=None, **kinds):
+    """What a run met and left, from its variables."""
+    contents = {
+        name: content.read(space, tuple(space), seconds=5)
+        for name, space in (("met", met or {}), ("left", left or {}))
+    }
+    return Observed(**contents, **kinds)
+
+
+def words(count, kind="drawn"):
+    return Draws(kind, count)
 
 
 def run(number=1, status="ok", *, ends=None, starts=None, name="train", **kinds):
@@ -178,6 +195,133 @@ def test_an_outcome_is_one_line(ended, said):
     assert Page(report.as_html([ended])).text.partition(" ")[2] == said
 
 
+MOVED = {"python": END, "numpy": END}
+ELSEWHERE = {"python": OTHER, "numpy": OTHER}
+
+
+@pytest.mark.parametrize(
+    ("ended", "said"),
+    [
+        # draws in the first line
+        (
+            first(ends=MOVED, observed=seen(draws={"python": words(1), "numpy": words(1248)})),
+            "drew from python (1 word), numpy (1,248 words)",
+        ),
+        (
+            first(
+                ends=MOVED,
+                observed=seen(draws={"python": Draws("re-seeded"), "numpy": words(9, "beyond")}),
+            ),
+            "drew from python (re-seeded), numpy (more than 9 words)",
+        ),
+        (
+            first(ends=MOVED, observed=seen(draws={"numpy": Draws("moved")})),
+            "drew from python, numpy",
+        ),
+        # and where they differ
+        (
+            again(
+                run(ends=MOVED, observed=seen(draws={"python": words(2), "numpy": words(4)})),
+                ends=ELSEWHERE,
+                observed=seen(draws={"python": words(3), "numpy": words(0, "still")}),
+            ),
+            "other draws: python 3 words, run 1 2 words, numpy nothing, run 1 4 words",
+        ),
+        (
+            again(
+                run(ends=MOVED, observed=seen(draws={"python": words(2), "numpy": words(4)})),
+                ends=ELSEWHERE,
+                observed=seen(draws={"python": words(3), "numpy": words(4)}),
+            ),
+            "other draws: python 3 words, run 1 2 words; numpy ended elsewhere",
+        ),
+        (
+            again(
+                run(ends=MOVED, observed=seen(draws={"python": words(2)})),
+                ends=ELSEWHERE,
+                observed=seen(draws={"numpy": words(3)}),
+            ),
+            "other draws: python, numpy ended elsewhere",
+        ),
+    ],
+)
+def test_draws_are_counted_where_they_tell_something(ended, said):
+    parts = report.sentence(ended).split("; why: ")[0].partition("; ")[2]
+    assert parts == said
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "losses", "said"),
+    [
+        ({"x": 1}, {"x": 1}, {}, "same draws"),
+        ({"x": 1}, {"x": 2}, {}, "same draws; x differs"),
+        ({"x": 1, "y": 1}, {"x": 2, "y": 2}, {}, "same draws; x, y differ"),
+        (
+            {f"x{i}": 1 for i in range(8)},
+            {f"x{i}": 2 for i in range(8)},
+            {},
+            "same draws; x0, x1, x2, x3, x4, x5 and 2 more differ",
+        ),
+        (
+            {"the cell's value": 1},
+            {"the cell's value": 2},
+            {},
+            "same draws; the cell's value differs",
+        ),
+        # where losses part, that says it already
+        ({"x": 1}, {"x": 2}, {"loss": [2]}, "same draws; losses part at step 0 (1.0, now 2.0)"),
+        (
+            {"x": 1},
+            {"x": 2},
+            {"loss": [1]},
+            "same draws; losses bit-identical (1 step); x differs",
+        ),
+    ],
+)
+def test_variables_that_came_out_otherwise_are_named(before, now, losses, said):
+    old = {"loss": [1]} if losses else {}
+    ended = again(
+        run(losses=old, observed=seen(left=before)), losses=losses, observed=seen(left=now)
+    )
+    assert report.sentence(ended) == f"train, run 2: rewound to 4f09c1d2; {said}"
+    assert report.data([ended])["runs"][0]["values"] == [n for n in now if before[n] != now[n]]
+
+
+@pytest.mark.parametrize(
+    ("base", "now", "why"),
+    [
+        # a cause stands at the end, in a few words
+        (
+            {"observed": seen(met={"lr": 0.1})},
+            {"observed": seen(met={"lr": 0.2}), "ends": {"python": OTHER}},
+            "lr is 0.2, was 0.1",
+        ),
+        ({"code": "x = 1"}, {"code": "x = 2", "losses": {"a": [1]}}, "the cell's code was changed"),
+        # several: how many more there are
+        (
+            {"code": "x = 1", "observed": seen(met={"lr": 0.1})},
+            {"code": "x = 2", "observed": seen(met={"lr": 0.2}), "ends": {"python": OTHER}},
+            "the cell's code was changed; 1 more in %rng why",
+        ),
+        # none was found, or nothing differs
+        ({}, {"ends": {"python": OTHER}}, None),
+        ({"observed": seen(met={"lr": 0.1})}, {"observed": seen(met={"lr": 0.2})}, None),
+        ({"code": "x = 1"}, {"code": "x = 2"}, None),
+        # a run that did not finish says so itself
+        ({"code": "x = 1"}, {"code": "x = 2", "status": "error", "error": "E"}, None),
+        ({"code": "x = 1", "status": "interrupted"}, {"code": "x = 2"}, None),
+    ],
+)
+def test_the_cause_stands_at_the_end_in_a_few_words(base, now, why):
+    ended = again(run(**base), **now)
+    said = report.sentence(ended)
+    assert said.partition("; why: ")[2] == (why or "")
+    assert Page(report.as_html([ended])).text.endswith(said.partition(": ")[2])
+    found = report.data([ended])["runs"][0]["why"]
+    if why:
+        assert found[0] == why.partition(";")[0]
+
+
 STALE = (
     "the cells before this one now leave another state than when its checkpoint was taken; "
     "--reset takes it anew"
@@ -196,6 +340,38 @@ def test_notes_stand_below_the_line():
     assert report.data([ended])["runs"][0]["notes"] == ["one is not covered", "two is cut", STALE]
     page = Page(report.as_html([ended])).text
     assert all(note in page for note in ("one is not covered", "two is cut", STALE))
+
+
+@pytest.mark.parametrize(
+    ("through", "value", "said"),
+    [
+        (
+            "label_colors",
+            "0",
+            [
+                (
+                    "label_colors re-seeds numpy 2 times (line 4): np.random.seed(0); what is "
+                    "drawn after it does not depend on your seed"
+                )
+            ],
+        ),
+        ("label_colors", "3", []),  # the user's own seed again
+        ("seed_everything", "0", []),  # its name says that it seeds
+        ("", "0", []),  # the cell itself
+    ],
+)
+def test_a_seed_that_a_function_sets_over_the_cells_own_is_said_after_the_first_run(
+    through, value, said
+):
+    own = Site(2, "np.random.seed(3)", "np.random.seed(3)", "", True, "", "")
+    call = f"np.random.seed({value})"
+    inside = Site(4, "colors = label_colors(5)", call, through, True, "", "")
+    calls = (
+        Call("seed", "np.random.seed()", "numpy", own, 1, ("3",), 1),
+        Call("seed", "np.random.seed()", "numpy", inside, 2, (value,), 2),
+    )
+    assert report.notes(first(observed=seen(calls=calls))) == said
+    assert report.notes(again(observed=seen(calls=calls))) == []
 
 
 def test_several_runs_of_a_cell_are_several_lines():
@@ -259,6 +435,10 @@ EVIL = """<script>alert("1")</script> & 'x'"""
         again(run(losses={EVIL: [1]}), losses={EVIL: [2]}),
         first(ends={EVIL: END}, starts={EVIL: START}),
         again(run(), ends={"python": OTHER, EVIL: END}),
+        again(
+            run(observed=seen(met={EVIL: 1}, left={EVIL: 1})),
+            observed=seen(met={EVIL: 2}, left={EVIL: 2}),
+        ),
     ],
 )
 def test_names_and_texts_of_the_users_are_text_in_html(ended):
@@ -324,6 +504,8 @@ def test_the_data_of_a_run_holds_its_fingerprints():
         "same": False,
         "elsewhere": ["python"],
         "parted": {"loss": 1},
+        "values": [],
+        "why": [],
     }
     assert found["runs"][0]["first"] is True
     assert "same" not in found["runs"][0]
@@ -332,8 +514,8 @@ def test_the_data_of_a_run_holds_its_fingerprints():
 def test_the_data_of_a_real_run_is_json():
     store = Checkpoints()
     for status in ("ok", "error", "ok"):
-        running = store.begin("a", "a", "")
-        running.recorder.add("x", math.nan)
+        running = store.begin("a", "a", Text(""))
+        running.recording.recorder.add("x", math.nan)
         ended = store.end(running, status, "E: x" if status == "error" else None)
     found = report.data([ended])
     assert json.loads(json.dumps(found, allow_nan=False)) == found
@@ -344,70 +526,6 @@ def test_the_data_of_a_real_run_is_json():
 
 def test_the_mime_type_is_our_own():
     assert report.MIME == "application/vnd.nbseed.runs+json"
-
-
-# -- comparing -------------------------------------------------------------------------------------
-
-NAN_2 = np.array([0x7FF8000000000001], dtype=np.uint64).view(np.float64)[0]
-
-
-@pytest.mark.parametrize(
-    ("one", "two", "step"),
-    [
-        ([], [], None),
-        ([], [1], None),
-        ([1, 2, 3], [1, 2, 3], None),
-        ([1, 2, 3], [1, 2, 4], 2),
-        ([1, 2, 3], [0, 2, 4], 0),
-        ([1, 2], [1, 2, 3], None),
-        ([1, 2, 3], [1, 3], 1),
-        ([math.nan, 1], [math.nan, 2], 1),
-        ([math.nan], [math.nan], None),
-        ([math.nan], [NAN_2], 0),
-        ([math.inf, -math.inf], [math.inf, math.inf], 1),
-        ([math.inf], [math.inf], None),
-        ([0.0], [-0.0], 0),
-        ([-0.0], [-0.0], None),
-        ([1.0], [1.0 + 2**-52], 0),
-        ([5e-324], [0.0], 0),
-    ],
-)
-def test_the_first_step_at_which_any_bit_differs(one, two, step):
-    first, second = np.array(one, dtype=float), np.array(two, dtype=float)
-    assert report.first_difference(first, second) == step
-    assert report.first_difference(second, first) == step
-
-
-def test_series_that_are_views_are_compared_too():
-    values = np.arange(10.0)
-    assert report.first_difference(values[::2], np.array([0.0, 2.0, 5.0])) == 2
-    assert type(report.first_difference(values, values + 1)) is int
-
-
-def test_only_generators_and_losses_of_both_are_compared():
-    base = run(ends={"python": START, "numpy": END}, losses={"a": [1, 2], "b": [1]})
-    other = run(2, ends={"python": END, "torch.cpu": END}, losses={"a": [1, 3, 4], "c": [1]})
-    found = report.compare(base, other)
-    assert found == report.Outcome(("python",), (("a", 1, 2.0, 3.0),), {"a": 2}, {"a": (2, 3)},
-        ("b", "c"))  # fmt: skip
-    assert found.same is False
-    assert report.compare(base, base).same is True
-
-
-@pytest.mark.parametrize(
-    "kinds",
-    [
-        {"ends": {"python": OTHER}},
-        {"losses": {"a": [2]}},
-        {"losses": {"a": [1, 2]}},
-        {"losses": {}},
-    ],
-)
-def test_any_difference_is_one(kinds):
-    base = run(ends={"python": END}, losses={"a": [1]})
-    assert report.compare(base, base).same is True
-    other = run(2, **{"ends": {"python": END}, "losses": {"a": [1]}, **kinds})
-    assert report.compare(base, other).same is False
 
 
 def test_the_same_draws_are_claimed_only_of_what_was_rewound():

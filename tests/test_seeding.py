@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from libraries import imported
 
 import nbseed
-from nbseed import generators, seeding
+from nbseed import determinism, generators, seeding
 from nbseed.errors import NbseedError, SeedError
+from nbseed.generators import pinned
 
 SEEDS = [0, 1, 3, 2**31, 2**32 - 1]
 
@@ -329,6 +330,39 @@ def test_a_seed_call_inside_an_isolated_block_ends_with_it() -> None:
     assert seeding.in_force() == seeding.Regime(5)
 
 
+OPTIONS = [{}, {"deterministic": True}, {"strict": True}, {"pin_entropy": True}]
+
+
+@pytest.mark.parametrize("inside", OPTIONS, ids=lambda options: " ".join(options) or "none")
+@pytest.mark.parametrize("outside", OPTIONS, ids=lambda options: " ".join(options) or "none")
+def test_a_seed_call_inside_an_isolated_block_leaves_the_options_outside_it(
+    outside: dict[str, bool], inside: dict[str, bool]
+) -> None:
+    nbseed.seed(5, **outside)
+    draws()
+    pinned.randbits(64)
+    before, switches = nbseed.snapshot(), determinism.switches()
+    with nbseed.isolated(3):
+        nbseed.seed(9, **inside)
+        pinned.randbits(64)
+    assert not before.diff(nbseed.snapshot())
+    assert determinism.switches() == switches
+    assert seeding.in_force() == seeding.Regime(5, **outside)
+    assert pinned.is_on() is ("pin_entropy" in outside)
+    nbseed.seed(5)
+
+
+@pytest.mark.parametrize("options", OPTIONS[1:], ids=" ".join)
+def test_an_isolated_block_is_under_the_options_in_force(options: dict[str, bool]) -> None:
+    nbseed.seed(5, each_cell=True, **options)
+    with nbseed.isolated(3):
+        assert seeding.in_force() == seeding.Regime(3, **options)
+    with nbseed.isolated():
+        assert seeding.in_force() == seeding.Regime(5, each_cell=True, **options)
+    assert seeding.in_force() == seeding.Regime(5, each_cell=True, **options)
+    nbseed.seed(5)
+
+
 def test_isolation_covers_registered_generators_and_the_users_objects() -> None:
     rng, sim = np.random.default_rng(1), nbseed.register("sim", random.Random(1))
     generators.look_into({"rng": rng})
@@ -347,6 +381,87 @@ def test_what_is_made_inside_an_isolated_block_is_left_alone() -> None:
     other = np.random.default_rng(1)
     assert other.random() == first
     assert namespace["rng"].random() == other.random()
+
+
+# -- entropy that no seed controls -----------------------------------------------------------------
+
+
+def test_each_call_of_seed_states_all_options() -> None:
+    nbseed.seed(3, deterministic=True, each_cell=True, strict=True, pin_entropy=True)
+    assert seeding.in_force() == seeding.Regime(3, True, True, None, True, True)
+    nbseed.seed(4)
+    assert seeding.in_force() == seeding.Regime(4)
+    assert (pinned.is_on(), torch.are_deterministic_algorithms_enabled()) == (False, False)
+
+
+def test_pinned_entropy_is_a_generator_that_is_seeded_and_rewound() -> None:
+    assert "numpy.entropy" not in nbseed.snapshot().states
+    assert "numpy.entropy" not in nbseed.seed(3).names
+    assert "numpy.entropy" in nbseed.seed(3, pin_entropy=True).names
+    taken = nbseed.snapshot()
+    first = [pinned.randbits(128) for _ in range(3)]
+    assert str(taken.diff(nbseed.snapshot())) == "differ: numpy.entropy"
+    nbseed.restore(taken)
+    assert [pinned.randbits(128) for _ in range(3)] == first
+    nbseed.seed(4, pin_entropy=True)
+    assert pinned.randbits(128) != first[0]
+    nbseed.seed(3, pin_entropy=True)
+    assert pinned.randbits(128) == first[0]
+    with nbseed.isolated(3):
+        assert pinned.randbits(128) == first[0]
+    assert pinned.randbits(128) == first[1]
+    assert len(set(first)) == 3
+
+
+def test_pinned_entropy_leaves_the_draws_of_the_seed_as_they_are() -> None:
+    nbseed.seed(3)
+    expected = draws()
+    nbseed.seed(3, pin_entropy=True)
+    pinned.randbits(128)
+    assert draws() == expected
+
+
+@pytest.mark.parametrize("was_on", [False, True])
+def test_a_seed_that_fails_leaves_pinned_entropy_as_it_was(
+    was_on: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nbseed.seed(3, pin_entropy=was_on)
+    before = nbseed.snapshot()
+
+    def broken(seed: int) -> None:
+        raise OSError("oh")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(seeding, "seed_now", broken)
+        with pytest.raises(OSError, match="oh"):
+            nbseed.seed(4, pin_entropy=not was_on)
+    with pytest.raises(SeedError):
+        nbseed.seed(-1, pin_entropy=not was_on)
+    assert pinned.is_on() is was_on
+    assert not before.diff(nbseed.snapshot())
+    assert seeding.in_force() == seeding.Regime(3, pin_entropy=was_on)
+
+
+def test_pinned_entropy_is_off_when_the_seed_is_forgotten() -> None:
+    nbseed.seed(3, strict=True, pin_entropy=True)
+    seeding.forget()
+    assert (seeding.in_force(), pinned.is_on()) == (None, False)
+    assert "numpy.entropy" not in nbseed.snapshot().states
+
+
+def test_pinned_entropy_of_a_numpy_that_comes_later_is_seeded_once() -> None:
+    code = """
+        import nbseed
+        from nbseed import seeding
+        from nbseed.generators import pinned
+        told = []
+        seeding.on_arrival(told.append)
+        assert nbseed.seed(3, pin_entropy=True).names == ("python",)
+        import numpy
+        late = pinned.randbits(64)
+        print(told, late == (nbseed.seed(3, pin_entropy=True), pinned.randbits(64))[1])
+    """
+    assert process(code) == "[['numpy', 'numpy.entropy']] True\n"
 
 
 # -- libraries that come later ---------------------------------------------------------------------

@@ -189,6 +189,8 @@ def read(namespace: Mapping[str, object], names: Iterable[str], seconds: float =
     start = perf_counter()
     reader = Reader(start + seconds)
     wanted = [name for name in dict.fromkeys(names) if name in namespace]
+    if seconds <= 0:
+        return Contents({}, dict.fromkeys(wanted, "no time is given for it"))
     sizes = {name: arrays.size(namespace[name]) for name in wanted}
     found: dict[str, Content] = {}
     left_out: dict[str, str] = {}

@@ -213,14 +213,17 @@ def patch() -> None:
 def _note(
     kind: str, what: str, frame: FrameType | None, stream: str = "", value: str | None = None
 ) -> None:
+    refused = None
     for watch in list(_watches):
         try:
             watch.note(kind, what, frame, stream, value)
-        except EntropyError:
-            raise
+        except EntropyError as error:  # only when the others have seen the call
+            refused = error
         except Exception as error:  # the user's call goes on whatever happens here
             said = f"nbseed: a call of {what} was not noted ({type(error).__name__}: {error})"
             warnings.warn(said, RuntimeWarning, stacklevel=4)
+    if refused is not None:
+        raise refused
 
 
 def _shown(value: object) -> str:
