@@ -70,7 +70,7 @@ class Answer:
 
 
 def _sentence(cause: Cause) -> str:
-    return cause.said if cause.weight >= 50 else f"perhaps: {cause.said}"
+    return cause.said if cause.is_likely else f"perhaps: {cause.said}"
 
 
 def _evidence(cause: Cause) -> list[str]:

@@ -310,8 +310,8 @@ class Checkpoints:
         if not runs:
             raise CheckpointError(f"{name} has not run to an end yet")
         run = max(runs, key=lambda run: run.turn)
-        base = _bases(r for r in runs if r.checkpoint == run.checkpoint).get(run.checkpoint)
-        return (None if base is run else base), run
+        before = itertools.takewhile(lambda r: r is not run, runs)
+        return _bases(before).get(run.checkpoint), run
 
     def latest_name(self) -> str:
         """The name of the cell that ran last; CheckpointError if none has run."""

@@ -31,6 +31,8 @@ def switches() -> dict[str, str | int | bool | None]:
     for name in _VERSIONS:
         if is_imported(name):
             found[f"{name} version"] = str(getattr(sys.modules[name], "__version__", "unknown"))
+    if is_imported("sklearn"):
+        found["scikit-learn's config"] = str(sys.modules["sklearn"].get_config())
     if is_imported("torch"):
         found.update(_torch_switches(sys.modules["torch"]))
     return found
@@ -41,6 +43,10 @@ def _torch_switches(torch: Any) -> dict[str, str | int | bool | None]:
     return {
         "threads": torch.get_num_threads(),
         "default dtype": str(torch.get_default_dtype()),
+        "default device": str(torch.get_default_device()),
+        "gradients": torch.is_grad_enabled(),
+        "autocast": torch.is_autocast_enabled("cpu") or _autocast_cuda(torch),
+        "mkldnn": _asked(lambda: torch.backends.mkldnn.enabled),
         "deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
         "warn only": torch.is_deterministic_algorithms_warn_only_enabled(),
         "cudnn.deterministic": cudnn.deterministic,
@@ -49,6 +55,11 @@ def _torch_switches(torch: Any) -> dict[str, str | int | bool | None]:
         "cuda.matmul.allow_tf32": _asked(lambda: torch.backends.cuda.matmul.allow_tf32),
         "cudnn.allow_tf32": _asked(lambda: cudnn.allow_tf32),
     }
+
+
+def _autocast_cuda(torch: Any) -> bool:
+    """Asked of the flag alone: nothing is started."""
+    return bool(torch.is_autocast_enabled("cuda"))
 
 
 def _asked(question: Any) -> Any:

@@ -148,4 +148,5 @@ def how_it_ended(result: Any) -> tuple[str, str | None]:
     if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "CancelledError":
         return "interrupted", None
     name, text = type(error).__name__, " ".join(str(error).split())
-    return "error", f"{name}: {text[:80]}" if text else name
+    text = text if len(text) <= 80 else f"{text[:77]}..."
+    return "error", f"{name}: {text}" if text else name

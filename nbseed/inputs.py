@@ -5,6 +5,8 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
+import itertools
+import sys
 import types
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -37,6 +39,41 @@ def reached(namespace: Mapping[str, Any], names: Iterable[str]) -> tuple[str, ..
     return tuple(found)
 
 
+def own_modules(namespace: Mapping[str, Any], names: Iterable[str]) -> dict[str, types.ModuleType]:
+    """The user's own modules that some variables come from or lead to, by their full names.
+
+    ``from mine import step`` brings in a function; what its module keeps decides what it does.
+    """
+    todo: deque[Any] = deque(namespace[name] for name in names if name in namespace)
+    # What a library defines is passed over by `reached`, and may come from a module of the user's.
+    found: dict[str, types.ModuleType] = {}
+    seen: set[int] = set()
+    while todo and len(seen) < MOST:
+        value = todo.popleft()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        module = value if type(value) is types.ModuleType else _home(value)
+        if module is None or module.__name__ in found or not is_users_module(module):
+            continue
+        if not any(value is module for value in map(namespace.get, names)):
+            found[module.__name__] = module
+        todo.extend(
+            item
+            for item in list(vars(module).values())
+            if issubclass(type(item), (types.ModuleType, types.FunctionType, type))
+        )
+    return found
+
+
+def _home(value: Any) -> types.ModuleType | None:
+    """The module where a function or class, or the class of an object, was defined."""
+    is_function = issubclass(type(value), types.FunctionType)
+    name = value.__module__ if is_function else _class_of(value).__module__
+    module = sys.modules.get(name) if isinstance(name, str) and name != "__main__" else None
+    return module if type(module) is types.ModuleType else None
+
+
 def sources(namespace: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
     """The text of each function and class of the notebook among some variables, if it is known."""
     found = {}
@@ -57,10 +94,18 @@ def _is_librarys(value: Any, namespace: Mapping[str, Any]) -> bool:
     if issubclass(kind, (types.BuiltinFunctionType, types.MethodDescriptorType)):
         return True
     if issubclass(kind, types.FunctionType):
+        if _is_own(value):
+            return False
         return value.__globals__ is not namespace and not _has_closure(value)
     if issubclass(kind, type):
-        return bool(value.__module__ != "__main__")
+        return bool(value.__module__ != "__main__") and not _is_own(value)
     return kind.__module__ == "typing" or value is builtins
+
+
+def _is_own(value: Any) -> bool:
+    """Whether a function or class was defined in a module of the user's own."""
+    module = _home(value)
+    return module is not None and is_users_module(module)
 
 
 def _has_closure(value: types.FunctionType) -> bool:
@@ -105,6 +150,10 @@ def _functions(value: Any, depth: int) -> Iterator[types.FunctionType]:
         yield from _functions(value.func, depth - 1)
     elif kind is functools._lru_cache_wrapper:
         yield from _functions(value.__wrapped__, depth - 1)
+    elif kind in (dict, list, tuple):  # a table of functions
+        for item in itertools.islice(value.values() if kind is dict else value, 50):
+            if issubclass(type(item), (types.FunctionType, functools.partial)):
+                yield from _functions(item, depth - 1)
     else:
         owner = _class_of(value)
         if owner.__module__ == "__main__":

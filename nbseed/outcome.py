@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .content import Content
 from .run import Doubles, Run
+from .signs import CLOCK, Sign, signs
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,33 @@ def _other_values(base: Run, run: Run) -> tuple[str, ...]:
     if base.observed is None or run.observed is None:
         return ()
     first, second = base.observed.left.found, run.observed.left.found
-    return tuple(n for n in second if n in first and first[n].digest != second[n].digest)
+    known = signs(run.observed.source)
+    return tuple(
+        name
+        for name, now in second.items()
+        if name in first
+        and first[name].digest != now.digest
+        and not _is_timed(first[name], now, known.timed)
+        and not (_is_dated(known.derived.get(name)) and now.kind in _NAMES)
+    )
+
+
+def _is_dated(sign: Sign | None) -> bool:
+    return sign is not None and sign.kind == CLOCK
+
+
+# A name made of the date: of a file, a folder, a run.
+_NAMES = {"str", "PosixPath", "WindowsPath"}
+
+
+def _is_timed(first: Content, now: Content, keys: frozenset[str]) -> bool:
+    """Whether two contents differ only under keys where the cell keeps measured times."""
+    if not keys:
+        return False
+    paths = first.parts.keys() | now.parts.keys()
+    other = {path for path in paths if first.parts.get(path) != now.parts.get(path)}
+    leaves = {p for p in other if not any(q != p and q.startswith(p) for q in other)}
+    return bool(leaves) and all(any(f"[{key!r}]" in path for key in keys) for path in leaves)
 
 
 def first_difference(first: Doubles, second: Doubles) -> int | None:

@@ -7,11 +7,13 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import content, determinism, draws, generators, losses, signs, watch
+from . import content, determinism, generators, losses, signs, watch
 from .content import Contents
-from .inputs import reached, sources
+from .draws import Draws, count
+from .inputs import own_modules, reached, sources
 from .probe import Probe
 from .snapshot import Snapshot
+from .surroundings import surroundings
 from .unreached import processes_alive, unreached
 
 BUDGET = 0.05
@@ -61,11 +63,13 @@ class Observed:
         Entropy taken, seeds set, processes and threads started.
     draws
         How far each generator went.
-    put_back
-        Streams that a function seeded, and that ended all the same on the path of the cell's own
-        seed: the function has put them back.
+    since
+        How far a generator went since the cell itself has seeded it, as it ended on that path: by
+        name, the seed and the distance.
     unreached
         What no rewind reaches, by the path to it.
+    around
+        Files, folders and environment variables that the code names: a digest or value by name.
     alive
         Worker processes that lived before the cell began.
     switches
@@ -81,9 +85,10 @@ class Observed:
     met: Contents = field(default_factory=lambda: Contents({}, {}))
     left: Contents = field(default_factory=lambda: Contents({}, {}))
     calls: tuple[watch.Call, ...] = ()
-    draws: Mapping[str, draws.Draws] = field(default_factory=dict)
-    put_back: tuple[str, ...] = ()
+    draws: Mapping[str, Draws] = field(default_factory=dict)
+    since: Mapping[str, tuple[str, Draws]] = field(default_factory=dict)
     unreached: Mapping[str, str] = field(default_factory=dict)
+    around: Mapping[str, str] = field(default_factory=dict)
     alive: tuple[str, ...] = ()
     switches: Mapping[str, Any] = field(default_factory=dict)
     carried: tuple[str, ...] = ()
@@ -112,9 +117,14 @@ class Recording:
 
     def begin(self) -> None:
         """Note what the cell meets; from now on its losses and calls are seen."""
+        functions = sources(self.namespace, self.names)
+        texts = [self.text.source, *functions.values()]
+        modules = own_modules(self.namespace, self.names)
+        everything = {**self.namespace, **modules}
         self._before = {
-            "functions": sources(self.namespace, self.names),
-            "met": content.read(self.namespace, self.names, self.budget / 2),
+            "functions": functions,
+            "met": content.read(everything, [*self.names, *modules], self.budget / 2),
+            "around": surroundings(texts, self.namespace, self.names),
             "unreached": unreached(self.namespace, self.names),
             "alive": processes_alive(),
             "switches": determinism.switches(),
@@ -143,25 +153,26 @@ class Recording:
         calls = self.watch.calls()
         measures = signs.signs(self.text.source).measures
         names = [n for n in self.text.assigns if n not in measures and n.strip("_")]
+        timed = {n: "a measured time" for n in self.text.assigns if n in measures}
         namespace = self.namespace
         if value is not None:
             namespace, names = {**namespace, VALUE: value}, [*names, VALUE]
         return Observed(
             source=self.text.source,
             calls=calls,
-            left=content.read(namespace, names, self.budget / 2),
+            left=_but(content.read(namespace, names, self.budget / 2), timed),
             draws=self._drawn(before, after, _bound(took)),
-            put_back=_put_back(calls, after, _bound(took)),
+            since=_since(calls, after, _bound(took)),
             carried=self.carried,
             operators=self.operators,
             **self._before,
         )
 
-    def _drawn(self, before: Snapshot, after: Snapshot, bound: int) -> dict[str, draws.Draws]:
+    def _drawn(self, before: Snapshot, after: Snapshot, bound: int) -> dict[str, Draws]:
         """How far each generator went; one that was seen to be re-seeded needs no longer walk."""
         reseeded = {call.stream for call in self.watch.calls()}
         return {
-            name: draws.Draws("re-seeded") if name in reseeded and far.kind == "beyond" else far
+            name: Draws("re-seeded") if name in reseeded and far.kind == "beyond" else far
             for name, far in drawn(before, after, bound).items()
         }
 
@@ -173,26 +184,33 @@ class Recording:
         losses.end(self.recorder)
 
 
-def drawn(before: Snapshot, after: Snapshot, bound: int) -> dict[str, draws.Draws]:
+def _but(contents: Contents, left_out: Mapping[str, str]) -> Contents:
+    return Contents(contents.found, {**contents.left_out, **left_out})
+
+
+def drawn(before: Snapshot, after: Snapshot, bound: int) -> dict[str, Draws]:
     """How far each generator went from one snapshot to another."""
     return {
-        name: draws.count(name, before.states[name], state, bound)
+        name: count(name, before.states[name], state, bound)
         for name, state in after.states.items()
         if name in before.states
     }
 
 
-def _put_back(calls: tuple[watch.Call, ...], after: Snapshot, bound: int) -> tuple[str, ...]:
+def _since(
+    calls: tuple[watch.Call, ...], after: Snapshot, bound: int
+) -> dict[str, tuple[str, Draws]]:
     own = {c.stream: c.last for c in calls if c.kind == "seed" and not c.site.through}
-    found = []
+    found = {}
     for stream, last in own.items():
-        end = after.states.get("torch.cpu" if stream == "torch" else stream)
+        name = "torch.cpu" if stream == "torch" else stream
         start = generators.seeded(stream, int(last)) if last.isdigit() else None
-        if start is None or end is None:
+        if start is None or name not in after.states:
             continue
-        if draws.count(stream, start, end, bound).kind in ("drawn", "still"):
-            found.append(stream)
-    return tuple(found)
+        far = count(name, start, after.states[name], bound)
+        if far.kind in ("drawn", "still"):
+            found[name] = (last, far)
+    return found
 
 
 def _bound(seconds: float) -> int:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 CLOCK = "the clock"
 PROCESS = "the process id"
@@ -20,7 +20,7 @@ ENTROPY = "the operating system's entropy"
 _SOURCES = {
     CLOCK: (
         "time time_ns perf_counter perf_counter_ns monotonic monotonic_ns process_time now utcnow "
-        "process_time_ns thread_time today default_timer strftime getmtime"
+        "process_time_ns thread_time today default_timer strftime getmtime timeit"
     ),
     PROCESS: "getpid getppid get_ident",
     ADDRESS: "id data_ptr",
@@ -92,8 +92,17 @@ class Signs:
         Orders that hash seeds or file systems decide.
     reseeds
         Calls of ``.seed()`` without an argument.
+    by_address
+        Sortings by address.
+    derived
+        Variables, and items of them, that something else goes into than the cell's own data: by
+        name, where and what.
+    lines
+        What goes into the calls of a line, by its number.
     measures
         Variables that hold nothing but measured times and the like.
+    timed
+        Keys of dictionaries under which a cell keeps measured times.
     """
 
     seeds: tuple[Sign, ...] = ()
@@ -102,7 +111,11 @@ class Signs:
     sets: tuple[Sign, ...] = ()
     folders: tuple[Sign, ...] = ()
     reseeds: tuple[Sign, ...] = ()
+    by_address: tuple[Sign, ...] = ()
+    derived: Mapping[str, Sign] = field(default_factory=dict)
+    lines: Mapping[int, str] = field(default_factory=dict)
     measures: frozenset[str] = frozenset()
+    timed: frozenset[str] = frozenset()
 
 
 @functools.lru_cache(maxsize=256)  # a cell is run again and again
@@ -122,6 +135,7 @@ class _Reader:
             id(child): node for node in self.nodes for child in ast.iter_child_nodes(node)
         }
         self.kinds: dict[str, str] = {}  # variables made of a source
+        self.derived: dict[str, Sign] = {}
         self.sets: set[str] = set()
         self.measures: set[str] = set()
         self._derive()
@@ -138,7 +152,11 @@ class _Reader:
             sets=tuple(self._set_orders()),
             folders=tuple(_sign(n) for n in self._calls(_LISTINGS) if not self._is_sorted(n)),
             reseeds=tuple(_sign(n) for n in self._calls({"seed"}) if not n.args and not n.keywords),
+            by_address=tuple(self._sorted_by_address()),
+            derived=self.derived,
+            lines=self._lines(),
             measures=frozenset(self.measures | {n for n in self._stored() if _MEASURES(n)}),
+            timed=frozenset(self._timed()),
         )
 
     # -- what variables are made of --------------------------------------------------------------
@@ -150,6 +168,7 @@ class _Reader:
                 for name in names:
                     if kind:
                         self.kinds.setdefault(name, kind)
+                        self.derived.setdefault(name, _sign(value, kind))
                     if self._is_set(value):
                         self.sets.add(name)
                     if self._is_measure(value) and (kind != ENTROPY or _NAMINGS(name)):
@@ -159,6 +178,8 @@ class _Reader:
                 case ast.Call(func=ast.Attribute(value=ast.Name(id=name)), args=[value]):
                     if self._is_measure(value):
                         self.measures.add(name)
+                    elif kind := self._kind(value):
+                        self.derived.setdefault(name, _sign(value, kind))
 
     def _assignments(self) -> Iterator[tuple[list[str], ast.expr]]:
         for node in self.nodes:
@@ -243,6 +264,43 @@ class _Reader:
             kind = next(filter(None, map(self._kind, values)), "")
             if kind:
                 yield _sign(node, kind)
+
+    def _lines(self) -> dict[int, str]:
+        found: dict[int, str] = {}
+        for node in self.nodes:
+            if isinstance(node, ast.Call):
+                values = [*node.args, *(k.value for k in node.keywords)]
+                kind = next(filter(None, map(self._kind, values)), "")
+                if kind:
+                    found.setdefault(node.lineno, kind)
+        return found
+
+    def _timed(self) -> Iterator[str]:
+        """Constant keys whose values are measures: ``d["took"] = ...``, ``{"took": ...}``."""
+        for node in self.nodes:
+            match node:
+                case ast.Assign(
+                    targets=[ast.Subscript(slice=ast.Constant(value=str(key)))], value=value
+                ):
+                    pairs = [(key, value)]
+                case ast.Dict(keys=keys, values=values):
+                    pairs = [
+                        (key.value, value)
+                        for key, value in zip(keys, values, strict=True)
+                        if isinstance(key, ast.Constant) and isinstance(key.value, str)
+                    ]
+                case ast.Call(func=ast.Name(id="dict"), keywords=keywords):
+                    pairs = [(k.arg, k.value) for k in keywords if k.arg]
+                case _:
+                    continue
+            yield from (key for key, value in pairs if self._is_measure(value))
+
+    def _sorted_by_address(self) -> Iterator[Sign]:
+        for node in self._calls({"sorted", "sort", "min", "max"}):
+            for keyword in node.keywords:
+                match keyword:
+                    case ast.keyword(arg="key", value=ast.Name(id="id" | "hash")):
+                        yield _sign(node)
 
     def _clocks(self) -> Iterator[Sign]:
         for node in self.nodes:

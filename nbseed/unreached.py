@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +15,7 @@ POOL = "worker processes"
 ITERATOR = "a live iterator"
 COMPILED = "compiled code"
 GRAPH = "a CUDA graph"
+GRADIENTS = "gradients of an earlier run"
 
 
 def unreached(namespace: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
@@ -73,6 +75,11 @@ def _kind(value: Any) -> str:
         "multiprocessing.process.BaseProcess", "dask.distributed.Client",
     }):  # fmt: skip
         return "" if "multiprocessing.pool.ThreadPool" in mro else POOL
+    if "torch.Tensor" in mro:
+        return GRADIENTS if value.is_leaf and value.grad is not None else ""
+    if "torch.nn.modules.module.Module" in mro and "_parameters" in vars(value):
+        held = itertools.islice(sys.modules["torch"].nn.Module.parameters(value), 3)
+        return GRADIENTS if any(p.grad is not None for p in held) else ""
     if "torch.cuda.graphs.CUDAGraph" in mro:
         return GRAPH
     if "torch._dynamo.eval_frame.OptimizedModule" in mro or (

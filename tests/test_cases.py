@@ -1,4 +1,4 @@
-"""What people report as "the seed does not work": each cell becomes the same, or is told why not."""
+"""What people report as a seed that does not work: each cell repeats, or is told why it does not."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ DIFFER = {
         "pool = concurrent.futures.ProcessPoolExecutor(\n"
         "    1, mp_context=multiprocessing.get_context('fork'))",
         "random.seed(0)\nvalues = list(pool.map(draw, range(3)))",
-        r"worker processes draw from generators of their own",
+        r"worker processes were at work, and no rewind reaches their generators or their order",
         r"pool holds worker processes",
     ),
 }
@@ -298,21 +298,27 @@ DIFFER = {
 ALIKE = {
     "draws elsewhere": ("import numpy as np", "x = np.random.rand(3)", "np.random.rand(7)"),
     "a peek into a loader": (
-        "import torch\nfrom torch.utils.data import DataLoader\n"
-        "loader = DataLoader(torch.arange(12), 4, shuffle=True)",
+        (
+            "import torch\nfrom torch.utils.data import DataLoader\n"
+            "loader = DataLoader(torch.arange(12), 4, shuffle=True)"
+        ),
         "order = [b.tolist() for b in loader]",
         "next(iter(loader))",
     ),
     "a kept normal": ("import random; random.gauss(0, 1)", "x = random.gauss(0, 1)", ""),
     "a generator in an object's list": (
-        "import numpy as np\nclass Sim:\n    parts = None\nsim = Sim()\n"
-        "sim.parts = {'a': [np.random.default_rng(2)]}",
+        (
+            "import numpy as np\nclass Sim:\n    parts = None\nsim = Sim()\n"
+            "sim.parts = {'a': [np.random.default_rng(2)]}"
+        ),
         "x = sim.parts['a'][0].random()",
         "sim.parts['a'][0].random()",
     ),
     "a generator in a closure": (
-        "import numpy as np\ndef make(seed):\n    rng = np.random.default_rng(seed)\n"
-        "    return lambda: rng.random()\ndraw = make(1)",
+        (
+            "import numpy as np\ndef make(seed):\n    rng = np.random.default_rng(seed)\n"
+            "    return lambda: rng.random()\ndraw = make(1)"
+        ),
         "x = draw()",
         "draw()",
     ),
@@ -322,8 +328,10 @@ ALIKE = {
         "noise(3)",
     ),
     "a shared RandomState": (
-        "import numpy as np\nfrom sklearn.model_selection import KFold\n"
-        "folds = KFold(3, shuffle=True, random_state=np.random.RandomState(0))",
+        (
+            "import numpy as np\nfrom sklearn.model_selection import KFold\n"
+            "folds = KFold(3, shuffle=True, random_state=np.random.RandomState(0))"
+        ),
         "parts = [test.tolist() for _, test in folds.split(range(12))]",
         "list(folds.split(range(12)))",
     ),
@@ -333,19 +341,20 @@ ALIKE = {
         "law.rvs(5)",
     ),
     "an estimator without a seed": (
-        DRAWN := "import numpy as np\nfrom sklearn.linear_model import SGDClassifier\n"
-        "X = np.random.RandomState(0).rand(30, 2); y = (X[:, 0] > 0.5).astype(int)",
+        (
+            "import numpy as np\nfrom sklearn.linear_model import SGDClassifier\n"
+            "X = np.random.RandomState(0).rand(30, 2); y = (X[:, 0] > 0.5).astype(int)"
+        ),
         "slopes = SGDClassifier(max_iter=5, tol=None).fit(X, y).coef_",
         "np.random.rand()",
     ),
     "switches that decide nothing here": (
         "import numpy as np, torch",
         "x, z = np.random.rand(3), torch.rand(2)",
-        "np.set_printoptions(precision=3)\ntorch.use_deterministic_algorithms(True, warn_only=True)",
+        "torch.use_deterministic_algorithms(True, warn_only=True)",
     ),
     "another variable": ("import random; n = 1", "x = random.random()", "n = 2"),
 }
-del DRAWN
 
 
 @pytest.fixture(scope="module")
@@ -385,7 +394,7 @@ def test_the_cause_is_named_first(notebook: Notebook, case: Case) -> None:
     assert re.search(r"^    try: .", answer, re.MULTILINE), answer
 
 
-@pytest.mark.parametrize("above, cell, between", ALIKE.values(), ids=ALIKE.keys())
+@pytest.mark.parametrize(("above", "cell", "between"), ALIKE.values(), ids=ALIKE.keys())
 def test_what_is_rewound_is_the_same_and_accuses_nobody(
     notebook: Notebook, above: str, cell: str, between: str
 ) -> None:
@@ -407,7 +416,7 @@ REMEDIES = {
 }
 
 
-@pytest.mark.parametrize("key, names", REMEDIES.items(), ids=REMEDIES.keys())
+@pytest.mark.parametrize(("key", "names"), REMEDIES.items(), ids=REMEDIES.keys())
 def test_with_makes_the_runs_the_same(notebook: Notebook, key: str, names: str) -> None:
     case = DIFFER[key]
     notebook.ok(f"%seed 3\n{case.above}")

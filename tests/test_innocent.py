@@ -88,8 +88,10 @@ batches = [batch.flatten().tolist() for batch in loader]
 """,
     ),
     "a loop over a loader that was made above": (
-        "import torch\nfrom torch.utils.data import DataLoader\n"
-        "loader = DataLoader(torch.arange(12), 4, shuffle=True)",
+        (
+            "import torch\nfrom torch.utils.data import DataLoader\n"
+            "loader = DataLoader(torch.arange(12), 4, shuffle=True)"
+        ),
         "seen = [batch.tolist() for _ in range(2) for batch in loader]",
     ),
     "a checkpoint saved and read again": (
@@ -153,9 +155,11 @@ frame.describe()
 """,
     ),
     "a data frame that is written and read": (
-        "import pandas as pd, tempfile, pathlib\n"
-        "path = pathlib.Path(tempfile.mkdtemp()) / 'table.csv'\n"
-        "pd.DataFrame({'x': range(10)}).to_csv(path, index=False)",
+        (
+            "import pandas as pd, tempfile, pathlib\n"
+            "path = pathlib.Path(tempfile.mkdtemp()) / 'table.csv'\n"
+            "pd.DataFrame({'x': range(10)}).to_csv(path, index=False)"
+        ),
         """
 frame = pd.read_csv(path)
 frame["square"] = frame.x ** 2
@@ -213,8 +217,10 @@ cross_val_score(pipe, X, y, cv=2)
 """,
     ),
     "a figure": (
-        "import io, matplotlib\nmatplotlib.use('Agg')\n"
-        "import matplotlib.pyplot as plt, numpy as np",
+        (
+            "import io, matplotlib\nmatplotlib.use('Agg')\n"
+            "import matplotlib.pyplot as plt, numpy as np"
+        ),
         """
 fig, ax = plt.subplots()
 points = np.random.randn(2, 50)
@@ -424,10 +430,12 @@ del stream, ids
 """,
     ),
     "generators of the notebook": (
-        "import random, numpy as np, torch\n"
-        "rng, own = np.random.default_rng(1), random.Random(2)\n"
-        "stream = torch.Generator().manual_seed(3)\n"
-        "def noise(n): return rng.normal(size=n) + own.random()",
+        (
+            "import random, numpy as np, torch\n"
+            "rng, own = np.random.default_rng(1), random.Random(2)\n"
+            "stream = torch.Generator().manual_seed(3)\n"
+            "def noise(n): return rng.normal(size=n) + own.random()"
+        ),
         "values = noise(3), torch.rand(2, generator=stream), rng.spawn(1)[0].random()",
     ),
     "a flag for the clock that decides nothing": (
@@ -496,7 +504,7 @@ def notebook(shell: InteractiveShell) -> Iterator[Notebook]:
         yield notebook
 
 
-@pytest.mark.parametrize("before, cell", CELLS.values(), ids=CELLS.keys())
+@pytest.mark.parametrize(("before", "cell"), CELLS.values(), ids=CELLS.keys())
 def test_a_cell_that_repeats_accuses_nobody(notebook: Notebook, before: str, cell: str) -> None:
     notebook.ok(f"%seed 3\n{before}")
     notebook.ok(f"%%rngcheckpoint innocent\n{cell}")

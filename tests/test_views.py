@@ -183,7 +183,7 @@ def test_another_number_of_draws_is_shown(notebook: Notebook) -> None:
     notebook.ok(cell)
     found = notebook.ok("%rng why").value.explanation
     assert [cause.said for cause in found.causes] == ["n is 3, was 2"]
-    assert found.draws == ("python drew 6 words, run 1 4 words",)
+    assert found.draws == ("python: 6 words, run 1: 4 words",)
 
 
 def test_an_identical_run_has_no_cause(notebook: Notebook) -> None:

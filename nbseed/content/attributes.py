@@ -105,7 +105,8 @@ def _layout(kind: type) -> _Layout:
             place = held.get(_mangled(base, key))
             if type(place) is types.MemberDescriptorType:
                 slots.append((key, place))
-        derived.update(k for k, item in held.items() if type(item) is functools.cached_property)
+        if base.__module__ != "__main__":  # what the user's own keeps may have drawn
+            derived.update(k for k, item in held.items() if type(item) is functools.cached_property)
     return _LAYOUTS.setdefault(kind, (slots, derived))
 
 

@@ -135,6 +135,8 @@ class Watch:
         if kind == "entropy" and not found.users and its_own:
             return None
         shown = site.short(found.call) if kind == "entropy" else ""
+        if what == "SystemRandom()" and shown and not shown.startswith(("random.", "secrets.")):
+            shown = f"{shown} of a SystemRandom"
         return _Tally(Call(kind, shown or what, stream, found))
 
     def calls(self) -> tuple[Call, ...]:
@@ -187,7 +189,7 @@ def patch() -> None:
     """Wrap what is imported by now, if somebody watches; for what arrives later call it then."""
     if not _watches:
         return
-    _patches.put(random, "_urandom", _asked("SystemRandom()"))
+    _patches.put(random, "_urandom", _asked("os.urandom()"))
     _patches.put(random.Random, "seed", _seen_python_object)
     _patches.put(random, "seed", _seen_seed("python"))
     _patches.put(os, "urandom", _asked("os.urandom()"))
@@ -258,7 +260,10 @@ def _asked(what: str) -> Wrap:
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
-            _note("entropy", what, sys._getframe(1))
+            frame = sys._getframe(1)
+            # random's own name for os.urandom is the same function, and gets the same wrapper.
+            is_randoms = frame.f_globals.get("__name__") == "random"
+            _note("entropy", "SystemRandom()" if is_randoms else what, frame)
             return original(*args, **kwargs)
 
         return _named(original, call)  # type: ignore[no-any-return]

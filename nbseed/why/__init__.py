@@ -21,6 +21,7 @@ _ROOMS: tuple[tuple[str, Callable[[Pair], list[Cause]]], ...] = (
     ("seeds", seeds.find),
     ("entropy that no seed controls", entropy.find),
     ("switches, clocks and kernels", arithmetic.find),
+    ("files, folders and environment variables", process.find),
     ("what a rewind does not reach", reach.find),
 )
 
@@ -61,11 +62,11 @@ class Explanation:
 
     @property
     def in_short(self) -> str:
-        """A few words for the report's line; "" if there is no cause."""
-        if not self.causes:
+        """A few words for the report's line; "" if there is no cause but what may be one."""
+        likely = [cause for cause in self.causes if cause.is_likely]
+        if not likely:
             return ""
-        more = len([c for c in self.causes[1:] if c.weight >= 50])
-        said = self.causes[0].said
+        more, said = len(likely) - 1, likely[0].said
         return f"{said}; {more} more in %rng why" if more else said
 
 
@@ -84,8 +85,9 @@ def explain(base: Run, run: Run) -> Explanation:
             causes += found
             if not found:
                 clear.append(what)
-        if not any(cause.weight >= 50 for cause in causes):
+        if not any(cause.is_likely for cause in causes):
             causes += code.draws(pair)  # else it follows from them
+        causes += process.perhaps(pair)
         causes.sort(key=lambda cause: -cause.weight)
     return Explanation(
         base=base,

@@ -30,6 +30,11 @@ class Cause:
     evidence: tuple[str, ...]
     remedy: str
 
+    @property
+    def is_likely(self) -> bool:
+        """Whether it is more than a possibility."""
+        return self.weight >= 50
+
 
 @dataclass(frozen=True)
 class Pair:

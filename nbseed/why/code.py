@@ -75,7 +75,7 @@ def draws(pair: Pair) -> list[Cause]:
         return []
     return [
         Cause(
-            35,
+            52,
             f"another number of draws ({evidence[0]})",
             tuple(evidence),
             "look for what decides how often the cell draws: a length, a condition, a cache",
@@ -84,16 +84,26 @@ def draws(pair: Pair) -> list[Cause]:
 
 
 def draw_lines(pair: Pair) -> list[str]:
-    """``torch.cpu drew 672 words, run 1 640`` for each generator that differs."""
+    """``torch.cpu: 672 words, run 1: 640 words`` for each generator that differs."""
     said = []
+    base = pair.base.number
     for name, now in pair.now.draws.items():
         before = pair.before.draws.get(name)
-        if before is not None and before != now:
-            said.append(f"{name} drew {now}, run {pair.base.number} {before}")
+        since, then = pair.now.since.get(name), pair.before.since.get(name)
+        if since and then and since != then:
+            said.append(
+                f"{name}: {since[1]} after seed {since[0]}, "
+                f"run {base}: {then[1]} after seed {then[0]}"
+            )
+        elif before is not None and before != now and not (since and then):
+            said.append(f"{name}: {now}, run {base}: {before}")
     return said
 
 
 def _remedy(names: list[str], kinds: list[str]) -> str:
+    if "type" in kinds:
+        name = names[kinds.index("type")]
+        return f"set what the class {name} keeps back at the head of the cell, or define it there"
     if "_lru_cache_wrapper" in kinds:
         return f"{names[kinds.index('_lru_cache_wrapper')]}.cache_clear() at the head of the cell"
     return f"make {listed(names)} anew before each run"

@@ -2,9 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from .. import signs
-from .cause import Pair, place
+from .cause import Cause, Pair, listed, place
 from .seeds import made_of
+
+
+def find(pair: Pair) -> list[Cause]:
+    """Files, folders and environment variables that the code names, and that have changed."""
+    before, now = pair.before.around, pair.now.around
+    changed = [name for name in now if name in before and before[name] != now[name]]
+    new = [name for name in now if name not in before]
+    gone = [name for name in before if name not in now]
+    found = []
+    if changed:
+        found.append(
+            Cause(
+                66,
+                f"the {listed(changed, 2)} was changed",
+                tuple(f"{name}: {_content(before, now, name)}" for name in changed),
+                "read what the first run has read: a copy under another name, or set it back",
+            )
+        )
+    if new or gone:
+        first = (new or gone)[0]
+        found.append(
+            Cause(
+                58,
+                f"the {first} was {'not there before' if new else 'there before'}",
+                tuple([f"{n}: new" for n in new] + [f"{n}: gone" for n in gone]),
+                "remove what an earlier run has left, or read it in both runs",
+            )
+        )
+    return found
+
+
+def _content(before: Mapping[str, str], now: Mapping[str, str], name: str) -> str:
+    if name.startswith("environment"):
+        return f"{now[name]}, was {before[name]}"
+    return "another content" if name.startswith("file ") else "other entries"
+
+
+def perhaps(pair: Pair) -> list[Cause]:
+    """What may be the cause where nothing better was found: orders, addresses, the clock."""
+    found = []
+    for function, text in pair.texts().items():
+        known = signs.signs(text)
+        for sign in (*known.sets, *known.by_address, *known.folders):
+            found.append((function, sign, f"{sign.text} takes an order that nothing fixes"))
+        for sign in known.seeds:
+            if sign.kind == signs.HASH:
+                found.append((function, sign, f"{sign.text} takes its seed from {sign.kind}"))
+        for name, sign in known.derived.items():
+            if name not in known.measures:
+                found.append((function, sign, f"{sign.kind} goes into {name}"))
+    if not found:
+        return []
+    function, sign, said = found[0]
+    return [
+        Cause(
+            44,
+            f"{said} ({place(sign.line, function)})",
+            tuple(f"{place(s.line, f)}: {what}" for f, s, what in found),
+            "sorted(...) fixes an order; a number in place of what the machine gives",
+        )
+    ]
 
 
 def after_restart(pair: Pair) -> list[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ..unreached import COMPILED, GRAPH, ITERATOR, PERSISTENT, POOL
+from ..unreached import COMPILED, GRADIENTS, GRAPH, ITERATOR, PERSISTENT, POOL
 from ..watch import Call
 from .cause import Cause, Pair, listed, place, times
+from .variables import both
 
 
 def find(pair: Pair) -> list[Cause]:
@@ -29,17 +30,23 @@ def find(pair: Pair) -> list[Cause]:
             )
         )
     persistent = by_kind.get(PERSISTENT, [])
-    paths = [p for p in by_kind.get(ITERATOR, []) if p.rpartition(".")[0] not in persistent]
+    changed = {name for name, before, now in both(pair) if before.digest != now.digest}
+    paths = [
+        path
+        for path in by_kind.get(ITERATOR, [])
+        if path.rpartition(".")[0] not in persistent and _root(path) not in changed
+    ]
     if paths:
         found.append(
             Cause(
                 60,
-                f"{listed(paths)} is a live iterator",
+                f"{listed(paths)} {'goes' if len(paths) == 1 else 'go'} on from an earlier run",
                 tuple(f"{path} goes on where the last run left it" for path in paths),
                 "make the iterator inside the cell",
             )
         )
     found += _threads(pair)
+    found += _gradients(pair)
     for kind, weight in ((GRAPH, 45), (COMPILED, 30)):
         if kind in by_kind:
             paths = by_kind[kind]
@@ -69,10 +76,11 @@ def _persistent(paths: list[str]) -> Cause:
 
 def _processes(pair: Pair, pools: list[str]) -> list[Cause]:
     started = [c for c in (*pair.now.calls, *pair.before.calls) if c.kind == "process"]
-    workers = [call for call in started if not _is_polite(call)]
+    programs = [call for call in started if call.what == "Popen"]
+    workers = [call for call in started if call not in programs and not _is_polite(call)]
     alive = tuple(dict.fromkeys((*pair.before.alive, *pair.now.alive)))
     if not (workers or alive or pools):
-        return []
+        return _programs(programs)
     evidence = [f"{path} holds worker processes" for path in pools]
     for call in dict.fromkeys(_where(call) for call in workers):
         evidence.append(call)
@@ -81,12 +89,48 @@ def _processes(pair: Pair, pools: list[str]) -> list[Cause]:
     return [
         Cause(
             70,
-            "worker processes draw from generators of their own",
+            "worker processes were at work, and no rewind reaches their generators or their order",
             tuple(evidence),
             "seed inside the worker's function, from its arguments: "
             "rng = np.random.default_rng([3, i])",
         )
     ]
+
+
+def _programs(programs: list[Call]) -> list[Cause]:
+    if not programs:
+        return []
+    return [
+        Cause(
+            38,
+            "a program was run, and what it gives may differ",
+            tuple(dict.fromkeys(_where(call) for call in programs)),
+            "look at what it prints in both runs",
+        )
+    ]
+
+
+def _gradients(pair: Pair) -> list[Cause]:
+    """Gradients of the last run that the first one did not meet: ``backward()`` adds to them."""
+    paths = [
+        path
+        for path, kind in pair.now.unreached.items()
+        if kind == GRADIENTS and path not in pair.before.unreached and "." not in path
+    ]
+    if not paths or "zero_grad" in "".join(pair.texts().values()):
+        return []
+    return [
+        Cause(
+            53,
+            f"{listed(paths)} still had gradients of an earlier run",
+            tuple(f"{path}: backward() adds to the gradients that are there" for path in paths),
+            f"optimizer.zero_grad(), or {paths[0]}.grad = None, at the head of the cell",
+        )
+    ]
+
+
+def _root(path: str) -> str:
+    return path.partition(".")[0].partition("[")[0]
 
 
 def _is_polite(call: Call) -> bool:

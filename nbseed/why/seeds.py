@@ -19,13 +19,15 @@ def find(pair: Pair) -> list[Cause]:
     before, now = _seeds(pair.before.calls), _seeds(pair.now.calls)
     made = made_of(pair, {signs.CLOCK, signs.ADDRESS, signs.ENTROPY})
     other = [key for key in now if key in before and before[key].digest != now[key].digest]
+    if not made:
+        made = _on_the_lines(pair, [now[key] for key in other])
     alone = [(before.get(key) or now[key], key in now) for key in before.keys() ^ now.keys()]
     if made:
         function, sign = made[0]
         at = place(sign.line, function)
         found.append(
             Cause(
-                92,
+                97,
                 f"a seed is made of {sign.kind} ({at})",
                 tuple(f"{place(s.line, f)}: {s.text} takes its seed from {s.kind}" for f, s in made)
                 + tuple(_other(before[key], now[key]) for key in other),
@@ -42,6 +44,9 @@ def find(pair: Pair) -> list[Cause]:
                 "seed with the same number in both runs",
             )
         )
+    calls = (*pair.now.calls, *pair.before.calls)
+    asked = {call.site.line for call in calls if call.kind == "entropy"}
+    found += _from_the_system(pair, asked)
     if alone:
         call, in_now = alone[0]
         who = f" by {call.site.through}" if call.site.through else ""
@@ -55,6 +60,41 @@ def find(pair: Pair) -> list[Cause]:
             )
         )
     return found
+
+
+def _on_the_lines(pair: Pair, calls: list[Call]) -> list[tuple[str, signs.Sign]]:
+    """The lines of seeds that differ, if the clock or the like goes into what they call."""
+    known = signs.signs(pair.now.source).lines
+    return [
+        ("", signs.Sign(call.site.line, call.site.text, known[call.site.line]))
+        for call in calls
+        if call.site.line in known
+    ]
+
+
+def _from_the_system(pair: Pair, asked: set[int]) -> list[Cause]:
+    """``g.seed()`` of a torch generator: it cannot be watched, only read."""
+    found = [
+        (function, sign)
+        for function, text in pair.texts().items()
+        for sign in signs.signs(text).reseeds
+        if function or sign.line not in asked
+    ]
+    if not found:
+        return []
+    function, sign = found[0]
+    return [
+        Cause(
+            84,
+            f"{sign.text} without a seed ({place(sign.line, function)})",
+            tuple(
+                f"{place(s.line, f)}: {s.text} takes a seed from the operating system, "
+                "as Generator.seed() of torch does"
+                for f, s in found
+            ),
+            f"{sign.text.removesuffix('seed()')}manual_seed(3)",
+        )
+    ]
 
 
 def made_of(pair: Pair, kinds: set[str]) -> list[tuple[str, signs.Sign]]:
@@ -77,7 +117,7 @@ def over_the_users(observed: Observed) -> list[Call]:
     own: dict[str, Call] = {}
     found = []
     for call in observed.calls:
-        if call.kind != "seed" or call.stream in observed.put_back:
+        if call.kind != "seed" or _name(call.stream) in observed.since:
             continue
         if not call.site.through:
             own.setdefault(call.stream, call)
@@ -88,6 +128,10 @@ def over_the_users(observed: Observed) -> list[Call]:
         ):
             found.append(call)
     return found
+
+
+def _name(stream: str) -> str:
+    return "torch.cpu" if stream == "torch" else stream
 
 
 def reseeded(call: Call) -> str:

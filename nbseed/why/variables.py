@@ -9,9 +9,13 @@ from .cause import Cause, Pair, listed
 CODE = {"function", "type", "method", "partial", "_lru_cache_wrapper", "ABCMeta"}
 """Kinds of variables that are code: the room of code asks for them."""
 _PLAIN = {"int", "float", "bool", "str", "NoneType", "complex", "bytes"}
-_ITERATORS = (
-    "iterator", "generator", "Iter", "enumerate", "zip", "map", "filter", "count", "cycle",
-)  # fmt: skip
+_ITERATORS = {
+    "generator", "enumerate", "zip", "map", "filter", "count", "cycle", "chain", "islice",
+    "reversed",
+    "product", "permutations", "combinations", "reader", "accumulate", "takewhile", "dropwhile",
+    "starmap", "zip_longest", "groupby", "DictReader",
+}  # fmt: skip
+_NO_COPIES = {"Queue", "SimpleQueue", "LifoQueue", "PriorityQueue", "Connection", "Cursor"}
 _FILES = ("TextIOWrapper", "BufferedReader", "BufferedRandom", "FileIO", "BytesIO", "StringIO")
 
 
@@ -25,7 +29,7 @@ def find(pair: Pair) -> list[Cause]:
         if before.digest != now.digest and now.kind not in CODE and name not in persistent
     ]
     if not changed:
-        return []
+        return _appeared(pair)
     changed.sort(key=lambda entry: entry[2].kind not in _PLAIN)
     names = [name for name, *_ in changed]
     first, before, now = changed[0]
@@ -45,10 +49,31 @@ def find(pair: Pair) -> list[Cause]:
     ]
 
 
+def _appeared(pair: Pair) -> list[Cause]:
+    """Names that were a built-in's, a module's or nobody's in the first run."""
+    before, now = pair.before.met, pair.now.met
+    names = [name for name in now.found if name not in {*before.found, *before.left_out}]
+    if not names:
+        return []
+    return [
+        Cause(
+            92,
+            f"{listed(names)} {'was' if len(names) == 1 else 'were'} none of the notebook's "
+            f"variables in run {pair.base.number}",
+            tuple(f"{name} is a {now.found[name].kind} now" for name in names),
+            f"del {', '.join(names)}, or run the cell that makes it before run 1, with --reset",
+        )
+    ]
+
+
 def both(pair: Pair) -> list[tuple[str, Content, Content]]:
     """The variables that both runs have looked into, with what they held."""
     before, now = pair.before.met.found, pair.now.met.found
     return [(name, before[name], now[name]) for name in now if name in before]
+
+
+def _is_iterator(kind: str) -> bool:
+    return kind in _ITERATORS or kind.endswith(("iterator", "Iterator", "Iter"))
 
 
 def _evidence(name: str, before: Content, now: Content) -> str:
@@ -58,19 +83,25 @@ def _evidence(name: str, before: Content, now: Content) -> str:
 
 def _remedy(pair: Pair, changed: list[tuple[str, Content, Content]]) -> str:
     said = []
-    live = [n for n, _, now in changed if now.kind.endswith(_ITERATORS)]
+    live = [n for n, _, now in changed if _is_iterator(now.kind)]
+    modules = [n for n, _, now in changed if now.kind == "module"]
     files = [n for n, _, now in changed if now.kind in _FILES]
     plain = [(n, before) for n, before, now in changed if now.kind in _PLAIN]
     for name, before in plain[:2]:
         if before.kind in _PLAIN:
             said.append(f"{name} = {before.parts.get('', '...')}")
-    carry = [n for n, *_ in changed if n not in {*live, *files}]
+    inside = [n for n, _, now in changed if now.kind in _NO_COPIES]
+    carry = [n for n, *_ in changed if n not in {*live, *files, *modules, *inside}]
     if carry:
         it = "it" if len(carry) == 1 else "them"
         said.append(
             f"%%rngcheckpoint {pair.name} --with {','.join(carry)} puts {it} back before each run "
             f"(make {it} anew first, and add --reset once)"
         )
+    if modules:
+        said.append(f"importlib.reload({modules[0]}) at the head of the cell")
+    if inside:
+        said.append(f"make {listed(inside)} inside the cell: it cannot be copied")
     if live:
         said.append(f"make {listed(live)} inside the cell: a live iterator cannot go back")
     if files:
