@@ -783,7 +783,7 @@ def test_a_pair_is_the_last_run_and_the_one_it_is_compared_with(store):
     _, second = run(store, status="interrupted")
     assert store.pair("a") == (broken.run, second.run)
     _, whole = run(store)
-    assert store.pair("a") == (None, whole.run)
+    assert store.pair("a") == (broken.run, whole.run)
     _, last = run(store)
     run(store, "b")
     assert store.pair("a") == (whole.run, last.run)

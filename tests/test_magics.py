@@ -1062,7 +1062,7 @@ FAULTS = {
     ("nbseed.checkpoints.rewinding.carry", "%%rngcheckpoint train --with w"): "rngcheckpoint",
     ("nbseed.cells.body_of", "%%rngcheckpoint train"): "rngcheckpoint",
     ("nbseed.recording.signs.signs", "%%rngcheckpoint train"): "the end of the cell",
-    ("nbseed.recording.draws.count", "%%rngcheckpoint train"): "the end of the cell",
+    ("nbseed.recording.count", "%%rngcheckpoint train"): "the end of the cell",
     ("nbseed.report.text", "%%rngcheckpoint train"): "the end of the cell",
     ("nbseed.seeding.snapshot", "%%seed 3"): "seed",
     ("nbseed.seeding.seed_now", "%%seed 3"): "seed",

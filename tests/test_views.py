@@ -149,6 +149,7 @@ def test_the_last_run_is_explained_beside_the_first(notebook: Notebook) -> None:
             (
                 "looked at and found no cause in: how the runs ended; the cell's code and its "
                 "functions; seeds; entropy that no seed controls; switches, clocks and kernels; "
+                "files, folders and environment variables; "
                 "what a rewind does not reach"
             ),
         ]
