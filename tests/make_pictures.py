@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 IMAGES = Path(__file__).parent.parent / "notebooks" / "images"
 CELLS = [
@@ -38,6 +38,23 @@ for step in range(200):
     for p in model.parameters():
         p.data -= 0.01 * p.grad
 loss.item()""",
+]
+DIFFERING = [
+    """%load_ext nbseed
+%seed 3
+import numpy as np
+import torch
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)""",
+    """%%rngcheckpoint train
+rng = np.random.default_rng()
+for step in range(200):
+    x = torch.randn(32, 4) + rng.normal()
+    loss = (model(x) - x.sum(1, keepdim=True)).abs().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()""",
+    "%rng why",
 ]
 
 
@@ -86,32 +103,44 @@ def run(page: Page, index: int) -> None:
     page.wait_for_timeout(500)
 
 
+def picture(address: str, browser: Browser, order: list[int], shown: list[int], name: str) -> None:
+    """Run cells in an order, and keep a picture of some that stand below each other."""
+    page = browser.new_page(viewport={"width": 1100, "height": 1100}, device_scale_factor=2)
+    page.goto(address)
+    page.wait_for_selector(".jp-CodeCell", timeout=60_000)
+    page.wait_for_timeout(3000)
+    for index in order:
+        run(page, index)
+    page.mouse.click(700, 1050)
+    boxes = [page.locator(".jp-CodeCell").nth(index).bounding_box() for index in shown]
+    first, last = boxes[0], boxes[-1]
+    assert first is not None
+    assert last is not None
+    height = last["y"] + last["height"] - first["y"]
+    clip = {"x": first["x"], "y": first["y"], "width": 740, "height": height}
+    page.screenshot(path=IMAGES / name, clip=clip)  # type: ignore[arg-type]
+    page.close()
+
+
+def write(folder: str, name: str, texts: list[str]) -> None:
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(t) for t in texts])
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(notebook, Path(folder, name))
+
+
 def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
-        cells = [nbformat.v4.new_code_cell(text) for text in CELLS]
-        notebook = nbformat.v4.new_notebook(cells=cells)
-        notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
-        nbformat.write(notebook, Path(temporary, "picture.ipynb"))
+        write(temporary, "picture.ipynb", CELLS)
+        write(temporary, "why.ipynb", DIFFERING)
         with jupyterlab(Path(temporary)) as address:
             browser = playwright.chromium.launch(
                 executable_path="/usr/bin/chromium",
                 args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
             )
-            page = browser.new_page(viewport={"width": 1100, "height": 900}, device_scale_factor=2)
-            page.goto(address)
-            page.wait_for_selector(".jp-CodeCell", timeout=60_000)
-            page.wait_for_timeout(3000)
-            run(page, 0)
-            run(page, 1)
-            run(page, 1)
-            page.mouse.click(700, 850)
-            box = page.locator(".jp-CodeCell").nth(1).bounding_box()
-            assert box is not None
-            page.screenshot(
-                path=IMAGES / "rerun.png",
-                clip={"x": box["x"], "y": box["y"], "width": 740, "height": box["height"]},
-            )
+            picture(address, browser, [0, 1, 1], [1], "rerun.png")
+            other = address.replace("picture.ipynb", "why.ipynb")
+            picture(other, browser, [0, 1, 1, 2], [1, 2], "why.png")
             browser.close()
 
 

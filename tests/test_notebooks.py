@@ -327,10 +327,10 @@ def test_each_cause_is_named_below_the_cell_that_fails(id: str, why: str, causes
     [
         ("model-why", "%%rngcheckpoint train --with model,optimizer"),
         ("entropy-why", "%seed 3 --pin-entropy"),
-        ("draws-why", "torch.cpu drew 12 words, run 1 8 words"),
-        ("workers-why", "make the DataLoader inside the cell, or persistent_workers=False"),
+        ("draws-why", "torch.cpu: 12 words, run 1: 8 words"),
+        ("workers-why", "make the DataLoader inside the cell, or `persistent_workers=False`"),
         ("floats-why", "torch.set_num_threads(2)"),
-        ("cache-why", "order.cache_clear() at the head of the cell"),
+        ("cache-why", "`order.cache_clear()` at the head of the cell"),
     ],
 )
 def test_each_answer_holds_what_to_type(id: str, remedy: str, causes: Executed) -> None:
