@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from html import escape
 
 from .why import Cause, Explanation
 
 _SHOWN = 6  # sentences of evidence for one cause
+_CODE = re.compile("`([^`]+)`")
 
 
 @dataclass(frozen=True)
@@ -79,9 +81,10 @@ def _evidence(cause: Cause) -> list[str]:
 
 
 def _item(cause: Cause) -> str:
+    remedy = _CODE.sub(r"<code>\1</code>", escape(cause.remedy))
     evidence = "".join(f"<div>{escape(line)}</div>" for line in _evidence(cause))
     return (
         f"<li><b>{escape(_sentence(cause))}</b>"
         f'<div style="opacity:.8">{evidence}</div>'
-        f"<div>try: <code>{escape(cause.remedy)}</code></div></li>"
+        f"<div>try: {remedy}</div></li>"
     )

@@ -28,7 +28,7 @@ def answer(*causes, head=HEAD, **kinds):
     return Answer(head, explained(*causes, **kinds))
 
 
-LR = Cause(95, "lr is 0.2, was 0.1", ("lr (float): 0.2, was 0.1",), "lr = 0.1")
+LR = Cause(95, "lr is 0.2, was 0.1", ("lr (float): 0.2, was 0.1",), "`lr = 0.1`")
 THREADS = Cause(49, "threads may take their draws in another order", (), "one generator a thread")
 
 
@@ -51,7 +51,7 @@ THREADS = Cause(49, "threads may take their draws in another order", (), "one ge
                 f"{BESIDE}why it differs, the likeliest first",
                 " 1. lr is 0.2, was 0.1",
                 "      lr (float): 0.2, was 0.1",
-                "    try: lr = 0.1",
+                "    try: `lr = 0.1`",
             ],
         ),
         (
@@ -69,7 +69,7 @@ THREADS = Cause(49, "threads may take their draws in another order", (), "one ge
                 f"{BESIDE}why it differs, the likeliest first",
                 " 1. lr is 0.2, was 0.1",
                 "      lr (float): 0.2, was 0.1",
-                "    try: lr = 0.1",
+                "    try: `lr = 0.1`",
                 " 2. perhaps: threads may take their draws in another order",
                 "    try: one generator a thread",
                 "draws: python drew 2 words, run 1 1 word; numpy drew nothing, run 1 4 words",
@@ -139,7 +139,9 @@ def test_html_holds_the_same_as_text():
     shown = answer(LR, THREADS, draws=("d",), ruled_out=("r",), not_compared=("n",), known=("k",))
     page = Page(shown._repr_html_())
     lines = [line.strip() for line in repr(shown).splitlines()]
-    assert page.texts == [line.removeprefix("1. ").removeprefix("2. ") for line in lines]
+    words = " ".join(line.removeprefix("1. ").removeprefix("2. ") for line in lines)
+    assert " ".join(page.texts) == words.replace("`", "")
+    assert "<div>try: <code>lr = 0.1</code></div>" in shown._repr_html_()
     assert page.classes == ["nbseed-why"]
 
 

@@ -1,4 +1,4 @@
-"""What people report as a seed that does not work: each cell repeats, or is told why it does not."""
+"""What people report as a seed that does not work: a cell repeats, or is told why not."""
 
 from __future__ import annotations
 

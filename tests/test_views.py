@@ -143,8 +143,8 @@ def test_the_last_run_is_explained_beside_the_first(notebook: Notebook) -> None:
             "      lr (float): 0.2, was 0.1",
             "      items (list): the same items in another order",
             (
-                "    try: lr = 0.1; or %%rngcheckpoint train --with lr,items puts them back before "
-                "each run (make them anew first, and add --reset once)"
+                "    try: `lr = 0.1`; or `%%rngcheckpoint train --with lr,items` puts them back "
+                "before each run (make them anew first, and add `--reset` once)"
             ),
             (
                 "looked at and found no cause in: how the runs ended; the cell's code and its "
@@ -166,9 +166,9 @@ def test_an_unseeded_generator_is_named_with_its_line_and_a_remedy(notebook: Not
         " 1. np.random.default_rng() without a seed (line 3)",
         (
             "      line 3, x = [np.random.default_rng().random() for _ in range(n)]: "
-            "no seed controls np.random.default_rng() 2 times"
+            "np.random.default_rng() 2 times, which no seed controls"
         ),
-        "    try: np.random.default_rng(3), or %seed 3 --pin-entropy",
+        "    try: `np.random.default_rng(3)`, or `%seed 3 --pin-entropy`",
     ]
     notebook.ok("%seed 3 --pin-entropy")  # and what is to be typed helps
     values = [notebook.ok(f"{cell}\nx").value for _ in range(2)]

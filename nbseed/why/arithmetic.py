@@ -6,16 +6,16 @@ from .. import signs
 from .cause import Cause, Pair, listed, place
 
 _REMEDIES = {
-    "threads": "torch.set_num_threads({before})",
-    "interop threads": "torch.set_num_interop_threads({before}) before torch works",
-    "default dtype": "torch.set_default_dtype({before})",
-    "matmul precision": "torch.set_float32_matmul_precision({before!r})",
-    "deterministic algorithms": "torch.use_deterministic_algorithms({before})",
-    "cudnn.deterministic": "torch.backends.cudnn.deterministic = {before}",
-    "cudnn.benchmark": "torch.backends.cudnn.benchmark = {before}",
-    "cuda.matmul.allow_tf32": "torch.backends.cuda.matmul.allow_tf32 = {before}",
-    "cudnn.allow_tf32": "torch.backends.cudnn.allow_tf32 = {before}",
-    "BLAS threads": "threadpoolctl.threadpool_limits({before})",
+    "threads": "`torch.set_num_threads({before})`",
+    "interop threads": "`torch.set_num_interop_threads({before})` before torch works",
+    "default dtype": "`torch.set_default_dtype({before})`",
+    "matmul precision": "`torch.set_float32_matmul_precision({before!r})`",
+    "deterministic algorithms": "`torch.use_deterministic_algorithms({before})`",
+    "cudnn.deterministic": "`torch.backends.cudnn.deterministic = {before}`",
+    "cudnn.benchmark": "`torch.backends.cudnn.benchmark = {before}`",
+    "cuda.matmul.allow_tf32": "`torch.backends.cuda.matmul.allow_tf32 = {before}`",
+    "cudnn.allow_tf32": "`torch.backends.cudnn.allow_tf32 = {before}`",
+    "BLAS threads": "`threadpoolctl.threadpool_limits({before})`",
 }
 
 
@@ -75,7 +75,7 @@ def _clocks(pair: Pair) -> list[Cause]:
             82,
             f"the clock decides how many steps run ({place(sign.line, function)})",
             tuple(evidence),
-            "count steps, not seconds: for step in range(n)",
+            "count steps, not seconds: `for step in range(n)`",
         )
     ]
 
@@ -89,7 +89,7 @@ def _unfilled(pair: Pair) -> list[Cause]:
             42,
             f"memory as it was found may have been used ({place(found[0][1].line, found[0][0])})",
             tuple(f"{place(s.line, f)}: {s.text}" for f, s in found),
-            "zeros() in place of empty()",
+            "`zeros()` in place of `empty()`",
         )
     ]
 
@@ -103,7 +103,7 @@ def _kernels(pair: Pair) -> list[Cause]:
                 86,
                 f"{listed(list(operators))} has no deterministic kernel",
                 tuple(f"torch names {operator}" for operator in operators),
-                "%seed 3 --deterministic: raises an error there, or takes another kernel",
+                "`%seed 3 --deterministic`: raises an error there, or takes another kernel",
             )
         ]
     on_device = [name for name in pair.run.ends if name.startswith("torch.cuda:")]
@@ -118,6 +118,7 @@ def _kernels(pair: Pair) -> list[Cause]:
             45 if benchmark else 25,
             said,
             (f"the draws were the same; {listed(on_device)} worked",),
-            f"%%rngcheckpoint {pair.name} --probe names the operators; %seed 3 --deterministic",
+            f"`%%rngcheckpoint {pair.name} --probe` names the operators; "
+            "then `%seed 3 --deterministic`",
         )
     ]

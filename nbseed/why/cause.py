@@ -22,7 +22,7 @@ class Cause:
     evidence
         A sentence each: which name, which line or library call, how many times.
     remedy
-        What to type.
+        What to type; code stands between backticks.
     """
 
     weight: int

@@ -19,7 +19,7 @@ def find(pair: Pair) -> list[Cause]:
                 98,
                 "the cell's code was changed",
                 tuple(_edits(pair.base.code, pair.run.code)),
-                "compare runs of one code: %%rngcheckpoint takes another NAME for another variant",
+                "compare runs of one code: another variant, another NAME (`%%rngcheckpoint NAME`)",
             )
         )
     changed = [
@@ -37,11 +37,9 @@ def find(pair: Pair) -> list[Cause]:
         found.append(
             Cause(
                 96,
-                f"{listed(changed)} was changed"
-                if len(changed) == 1
-                else f"{listed(changed)} were",
+                f"{listed(changed)} {'was' if len(changed) == 1 else 'were'} changed",
                 tuple(evidence),
-                "run the first definition again, or --reset to start from the new one",
+                "run the first definition again, or `--reset` to start from the new one",
             )
         )
     inside = [
@@ -105,7 +103,8 @@ def _remedy(names: list[str], kinds: list[str]) -> str:
         name = names[kinds.index("type")]
         return f"set what the class {name} keeps back at the head of the cell, or define it there"
     if "_lru_cache_wrapper" in kinds:
-        return f"{names[kinds.index('_lru_cache_wrapper')]}.cache_clear() at the head of the cell"
+        name = names[kinds.index("_lru_cache_wrapper")]
+        return f"`{name}.cache_clear()` at the head of the cell"
     return f"make {listed(names)} anew before each run"
 
 

@@ -7,14 +7,14 @@ from .cause import Cause, Pair, cut, listed, place, times
 
 _NUMPY = ("default_rng", "RandomState", "SeedSequence", "PCG64", "MT19937", "Philox", "SFC64")
 _REMEDIES = (
-    ("torch.seed", "torch.manual_seed(3)"),
-    ("uuid", "uuid.UUID(int=random.getrandbits(128), version=4)"),
-    ("random.Random", "random.Random(3)"),
-    ("np.random.seed", "np.random.seed(3), or %seed 3 --pin-entropy"),
-    ("random.seed", "random.seed(3)"),
-    ("secrets", "random.randbytes(n), random.randrange(n)"),
-    ("urandom", "random.randbytes(n)"),
-    ("SystemRandom", "random.Random(3)"),
+    ("torch.seed", "`torch.manual_seed(3)`"),
+    ("uuid", "`uuid.UUID(int=random.getrandbits(128), version=4)`"),
+    ("random.Random", "`random.Random(3)`"),
+    ("np.random.seed", "`np.random.seed(3)`, or `%seed 3 --pin-entropy`"),
+    ("random.seed", "`random.seed(3)`"),
+    ("secrets", "`random.randbytes(n)`, `random.randrange(n)`"),
+    ("urandom", "`random.randbytes(n)`"),
+    ("SystemRandom", "`random.Random(3)`"),
 )
 
 
@@ -51,15 +51,15 @@ def _evidence(calls: list[Call], only_first: set[str]) -> list[str]:
         ran = ", in the first run" if call.what in only_first else ""
         where = f"{place(site.line)}, {cut(site.text)}" if site.line else cut(site.text)
         lines.setdefault(where, []).append(f"{call.what} {times(call.count)}{who}{ran}")
-    return [f"{where}: no seed controls {'; '.join(said)}" for where, said in lines.items()]
+    return [f"{where}: {'; '.join(said)}, which no seed controls" for where, said in lines.items()]
 
 
 def _remedy(call: Call) -> str:
     if any(name in call.what for name in _NUMPY):
         if not call.site.users:
             return (
-                "%seed 3 --pin-entropy, or hand a seeded generator to it "
-                "(rng=, random_state=, v0= or the like)"
+                "`%seed 3 --pin-entropy`, or hand a seeded generator to it "
+                "(`rng=`, `random_state=`, `v0=` or the like)"
             )
-        return f"{call.what.removesuffix('()')}(3), or %seed 3 --pin-entropy"
+        return f"`{call.what.removesuffix('()')}(3)`, or `%seed 3 --pin-entropy`"
     return next((said for key, said in _REMEDIES if key in call.what), "give it a seed")

@@ -65,7 +65,7 @@ def perhaps(pair: Pair) -> list[Cause]:
             44,
             f"{said} ({place(sign.line, function)})",
             tuple(f"{place(s.line, f)}: {what}" for f, s, what in found),
-            "sorted(...) fixes an order; a number in place of what the machine gives",
+            "`sorted(...)` fixes an order; a number in place of what the machine gives",
         )
     ]
 

@@ -26,7 +26,7 @@ def find(pair: Pair) -> list[Cause]:
                 85,
                 "some generators were not rewound",
                 tuple(dict.fromkeys(notes)),
-                f"%%rngcheckpoint {pair.name} --reset takes it anew, with what is there now",
+                f"`%%rngcheckpoint {pair.name} --reset` takes it anew, with what is there now",
             )
         )
     persistent = by_kind.get(PERSISTENT, [])
@@ -70,7 +70,7 @@ def _persistent(paths: list[str]) -> Cause:
             "persistent_workers=True"
             for path in paths
         ),
-        "make the DataLoader inside the cell, or persistent_workers=False",
+        "make the DataLoader inside the cell, or `persistent_workers=False`",
     )
 
 
@@ -92,7 +92,7 @@ def _processes(pair: Pair, pools: list[str]) -> list[Cause]:
             "worker processes were at work, and no rewind reaches their generators or their order",
             tuple(evidence),
             "seed inside the worker's function, from its arguments: "
-            "rng = np.random.default_rng([3, i])",
+            "`rng = np.random.default_rng([3, i])`",
         )
     ]
 
@@ -124,7 +124,7 @@ def _gradients(pair: Pair) -> list[Cause]:
             53,
             f"{listed(paths)} still had gradients of an earlier run",
             tuple(f"{path}: backward() adds to the gradients that are there" for path in paths),
-            f"optimizer.zero_grad(), or {paths[0]}.grad = None, at the head of the cell",
+            f"`optimizer.zero_grad()`, or `{paths[0]}.grad = None`, at the head of the cell",
         )
     ]
 
@@ -153,6 +153,6 @@ def _threads(pair: Pair) -> list[Cause]:
             40,
             "threads may take their draws in another order",
             tuple(dict.fromkeys(_where(call) for call in threads)),
-            "one generator a thread: np.random.default_rng([3, i])",
+            "one generator a thread: `np.random.default_rng([3, i])`",
         )
     ]

@@ -92,7 +92,7 @@ def _from_the_system(pair: Pair, asked: set[int]) -> list[Cause]:
                 "as Generator.seed() of torch does"
                 for f, s in found
             ),
-            f"{sign.text.removesuffix('seed()')}manual_seed(3)",
+            f"`{sign.text.removesuffix('seed()')}manual_seed(3)`",
         )
     ]
 
@@ -173,5 +173,5 @@ def _alone(call: Call, in_now: bool, pair: Pair) -> str:
 def _import_remedy(call: Call) -> str:
     if call.site.importing:
         module = call.site.importing
-        return f"import {module} in a cell above, before the checkpoint is taken; then --reset"
+        return f"`import {module}` in a cell above, before the checkpoint is taken; then `--reset`"
     return f"seed {call.stream} after that call, or not at all in it"

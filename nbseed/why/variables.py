@@ -61,7 +61,7 @@ def _appeared(pair: Pair) -> list[Cause]:
             f"{listed(names)} {'was' if len(names) == 1 else 'were'} none of the notebook's "
             f"variables in run {pair.base.number}",
             tuple(f"{name} is a {now.found[name].kind} now" for name in names),
-            f"del {', '.join(names)}, or run the cell that makes it before run 1, with --reset",
+            f"`del {', '.join(names)}`, or run the cell that makes it before run 1, with `--reset`",
         )
     ]
 
@@ -89,21 +89,21 @@ def _remedy(pair: Pair, changed: list[tuple[str, Content, Content]]) -> str:
     plain = [(n, before) for n, before, now in changed if now.kind in _PLAIN]
     for name, before in plain[:2]:
         if before.kind in _PLAIN:
-            said.append(f"{name} = {before.parts.get('', '...')}")
+            said.append(f"`{name} = {before.parts.get('', '...')}`")
     inside = [n for n, _, now in changed if now.kind in _NO_COPIES]
     carry = [n for n, *_ in changed if n not in {*live, *files, *modules, *inside}]
     if carry:
         it = "it" if len(carry) == 1 else "them"
         said.append(
-            f"%%rngcheckpoint {pair.name} --with {','.join(carry)} puts {it} back before each run "
-            f"(make {it} anew first, and add --reset once)"
+            f"`%%rngcheckpoint {pair.name} --with {','.join(carry)}` puts {it} back before each "
+            f"run (make {it} anew first, and add `--reset` once)"
         )
     if modules:
-        said.append(f"importlib.reload({modules[0]}) at the head of the cell")
+        said.append(f"`importlib.reload({modules[0]})` at the head of the cell")
     if inside:
         said.append(f"make {listed(inside)} inside the cell: it cannot be copied")
     if live:
         said.append(f"make {listed(live)} inside the cell: a live iterator cannot go back")
     if files:
-        said.append(f"open {listed(files)} inside the cell, or {files[0]}.seek(0)")
+        said.append(f"open {listed(files)} inside the cell, or `{files[0]}.seek(0)`")
     return "; or ".join(said)
