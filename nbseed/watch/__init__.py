@@ -112,6 +112,7 @@ class Watch:
         value: str | None = None,
     ) -> None:
         """Note a call made in `frame`, if the user's code is behind it; EntropyError if strict."""
+        __tracebackhide__ = True
         near = itertools.islice(site.frames_from(frame), 4)
         key = (kind, what, *((f.f_code, f.f_lasti) for f in near))
         if key not in self._tallies:
@@ -215,6 +216,7 @@ def patch() -> None:
 def _note(
     kind: str, what: str, frame: FrameType | None, stream: str = "", value: str | None = None
 ) -> None:
+    __tracebackhide__ = True
     refused = None
     for watch in list(_watches):
         try:

@@ -84,7 +84,8 @@ def explain(base: Run, run: Run) -> Explanation:
             found = find(pair)
             causes += found
             if not found:
-                clear.append(what)
+                partly = find is variables.find and (before.met.left_out or now.met.left_out)
+                clear.append(f"{what}, as far as they were compared" if partly else what)
         if not any(cause.is_likely for cause in causes):
             causes += code.draws(pair)  # else it follows from them
         causes += process.perhaps(pair)
@@ -115,6 +116,8 @@ def _not_compared(pair: Pair) -> list[str]:
         for contents in (pair.now.met, pair.before.met, pair.now.left, pair.before.left)
         for name, reason in contents.left_out.items()
     ]
+    if said:
+        said.append("%config NBSeed.compare_seconds = 1 gives more time")
     opaque = [f"{n}{path}" for n, c in pair.now.met.found.items() for path in c.opaque]
     if opaque:
         said.append(f"not looked into: {listed(opaque)}")
