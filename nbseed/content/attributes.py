@@ -67,7 +67,7 @@ def _rank(name: str) -> int:
 def attributes(value: object) -> list[tuple[str, Any]]:
     """What ``__dict__`` and ``__slots__`` hold, past any ``__getattr__`` and property.
 
-    Left out: times, and what a ``cached_property`` has kept, which follows from the rest.
+    Left out: times, and what a ``cached_property`` of a library keeps, which follows from the rest.
     """
     try:
         held = object.__getattribute__(value, "__dict__")
