@@ -63,7 +63,7 @@ DIFFER = {
         "import numpy as np",
         "np.random.seed(0)\nnoise = np.random.default_rng().normal(size=3)",
         r"np\.random\.default_rng\(\) without a seed \(line 3\)",
-        r"line 3, noise = .*: no seed controls np\.random\.default_rng\(\) once",
+        r"line 3, noise = .*: np\.random\.default_rng\(\) once, which no seed controls",
     ),
     "a RandomState without a seed, in a function": Case(
         "import numpy as np\ndef jitter(x):\n    return x + np.random.RandomState().rand()",
