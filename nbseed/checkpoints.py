@@ -100,8 +100,8 @@ class Checkpoints:
     """All checkpoints and runs in memory, bounded."""
 
     def __init__(self, max_runs: int = MAX_RUNS, max_checkpoints: int = MAX_CHECKPOINTS) -> None:
-        self.max_runs, self.max_checkpoints = max_runs, max_checkpoints
-        self.budget = BUDGET
+        self._bounds = (max_runs, max_checkpoints, BUDGET)
+        self.max_runs, self.max_checkpoints, self.budget = self._bounds
         self.cells: dict[str, Cell] = {}
         self.kept: OrderedDict[Key, Checkpoint] = OrderedDict()
         self.latest: str | None = None
@@ -340,7 +340,8 @@ class Checkpoints:
         return len(keys)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget everything, and the bounds that were set."""
+        self.max_runs, self.max_checkpoints, self.budget = self._bounds
         self.cells.clear()
         self.kept.clear()
         self.latest = None

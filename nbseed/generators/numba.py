@@ -29,7 +29,7 @@ class _State(ctypes.Structure):
 
 
 def _library() -> Any:
-    return sys.modules["numba"]._helperlib
+    return sys.modules["numba._helperlib"]
 
 
 @dataclass(frozen=True)
