@@ -113,13 +113,17 @@ class Watch:
     ) -> None:
         """Note a call made in `frame`, if the user's code is behind it; EntropyError if strict."""
         __tracebackhide__ = True
-        near = itertools.islice(site.frames_from(frame), 4)
-        key = (kind, what, *((f.f_code, f.f_lasti) for f in near))
+        # Inside random's own functions several places ask for one call of the user's.
+        near = itertools.islice(site.beyond_random(frame), 4)
+        outermost = site.outermost(frame, self.namespace)  # of many lines to one place in a library
+        far = () if outermost is None else (outermost.f_code, outermost.f_lasti)
+        key = (kind, what, far, *((f.f_code, f.f_lasti) for f in near))
         if key not in self._tallies:
             if len(self._tallies) >= SITES:
                 self.cut += 1
                 return
-            self._tallies[key] = self._new(kind, what, frame, stream)
+            # Another thread may have been here since.
+            self._tallies.setdefault(key, self._new(kind, what, frame, stream))
         tally = self._tallies[key]
         if tally is None:
             return
@@ -253,6 +257,10 @@ def _named(original: Any, wrapper: Any) -> Any:
             setattr(wrapper, key, getattr(original, key))
         except (AttributeError, TypeError):
             continue
+    if hasattr(original, "__self__"):  # a module's name for a method: pickle looks it up there
+        wrapper.__qualname__ = wrapper.__name__
+        if wrapper.__module__ == os.name:
+            wrapper.__module__ = "os"
     return wrapper
 
 
@@ -265,7 +273,8 @@ def _asked(what: str) -> Wrap:
             frame = sys._getframe(1)
             # random's own name for os.urandom is the same function, and gets the same wrapper.
             is_randoms = frame.f_globals.get("__name__") == "random"
-            _note("entropy", "SystemRandom()" if is_randoms else what, frame)
+            if not (is_randoms and site.is_retry(frame)):
+                _note("entropy", "SystemRandom()" if is_randoms else what, frame)
             return original(*args, **kwargs)
 
         return _named(original, call)  # type: ignore[no-any-return]

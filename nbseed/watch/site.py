@@ -78,6 +78,32 @@ def frames_from(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
+def outermost(frame: FrameType | None, namespace: Mapping[str, Any]) -> FrameType | None:
+    """The outermost frame of the user's code, up to the front end."""
+    found = None
+    for outer in frames_from(frame):
+        if outer.f_globals is namespace:
+            found = outer
+        elif _is_front_end(outer):
+            break
+    return found
+
+
+def beyond_random(frame: FrameType | None) -> Iterator[FrameType]:
+    """The same without the inner frames that only hand entropy on."""
+    return itertools.dropwhile(lambda f: _package(f) in _PASS_ON, frames_from(frame))
+
+
+def is_retry(frame: FrameType) -> bool:
+    """Whether ``random`` asks once more because a number was out of range: it is the same call."""
+    asking = frame.f_back
+    return (
+        asking is not None
+        and asking.f_code.co_name == "_randbelow_with_getrandbits"
+        and "r" in asking.f_locals
+    )
+
+
 def locate(frame: FrameType | None, namespace: Mapping[str, Any]) -> Site | None:
     """The site of a call made in `frame`; None if the user's cell has no part in it.
 
