@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from . import draws, generators, seeding
 from .draws import Draws
 
-_WORD = re.compile(r"[^\W\d]\w*")
+_WORD = re.compile(r"[^\W\d](?:\w|[^\x00-\x7f])*")  # signs of other scripts belong to a name
 _BOUND = 10_000_000  # words that are counted at most when somebody asks: a tenth of a second
 
 
@@ -68,8 +69,8 @@ class Ledger:
         """
         self.moves.update(self._moves_in(self._now, text, known))
         self._left, self._last, self._now = {**self._left, **_states(text)}, self._now, ""
-        while len(self._left) > 1000:  # objects that are long gone
-            del self._left[next(iter(self._left))]
+        _forget(self._left)
+        _forget(self.moves)
 
     def moves_now(self, names: Iterable[str]) -> dict[str, Move]:
         """The moves up to this moment, in the cell that runs too."""
@@ -89,6 +90,12 @@ class Ledger:
                 seed = regime.seed if seeded and regime and not name.startswith("user:") else None
                 found[name] = Move(label, before, state, seed=seed)
         return found
+
+
+def _forget(kept: dict[str, Any], most: int = 1000) -> None:
+    """Drop the user's objects that came first, of too many: they are long gone."""
+    for name in [name for name in kept if name.startswith("user:")][:-most]:
+        del kept[name]
 
 
 def _states(text: str) -> dict[str, bytes]:

@@ -51,7 +51,7 @@ def rewind(
 def variables(taken: Snapshot) -> list[str]:
     """The variables that the user's objects in a snapshot hang from."""
     names = [name.removeprefix("user:") for name in taken.states if name.startswith("user:")]
-    heads = ["".join(itertools.takewhile(lambda c: c.isalnum() or c == "_", n)) for n in names]
+    heads = ["".join(itertools.takewhile(lambda c: f"_{c}".isidentifier(), n)) for n in names]
     return list(dict.fromkeys(heads))
 
 
