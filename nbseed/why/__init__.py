@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -24,6 +25,9 @@ _ROOMS: tuple[tuple[str, Callable[[Pair], list[Cause]]], ...] = (
     ("files, folders and environment variables", process.find),
     ("what a rewind does not reach", reach.find),
 )
+
+
+_TOO_LATE = re.compile(r"\((no time .*|.* over the budget|the time ran out)\)$").search
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,9 @@ class Explanation:
 def explain(base: Run, run: Run) -> Explanation:
     """Why `run` differs from `base`: causes, and what was ruled out; from the records alone."""
     outcome = compare(base, run)
-    before, now = base.observed or Observed(), run.observed or Observed()
+    # What is not known of one run is no difference: it is taken to be as in the other.
+    before = base.observed or run.observed or Observed()
+    now = run.observed or before
     pair = Pair(base, run, outcome, before, now)
     causes: list[Cause] = []
     clear: list[str] = []
@@ -116,7 +122,7 @@ def _not_compared(pair: Pair) -> list[str]:
         for contents in (pair.now.met, pair.before.met, pair.now.left, pair.before.left)
         for name, reason in contents.left_out.items()
     ]
-    if said:
+    if any(_TOO_LATE(text) for text in said):
         said.append("%config NBSeed.compare_seconds = 1 gives more time")
     opaque = [f"{n}{path}" for n, c in pair.now.met.found.items() for path in c.opaque]
     if opaque:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import signs
+from ..content.record import counted
 from .cause import Cause, Pair, listed, place
 
 _REMEDIES = {
@@ -67,7 +68,7 @@ def _clocks(pair: Pair) -> list[Cause]:
     function, sign = found[0]
     evidence = [f"{place(s.line, f)}: {s.text}" for f, s in found]
     evidence += [
-        f"{name}: {now} steps, run {pair.base.number} {before}"
+        f"{name}: {counted(now, 'step')}, run {pair.base.number} {before}"
         for name, (before, now) in pair.outcome.unequal.items()
     ]
     return [
@@ -101,7 +102,8 @@ def _kernels(pair: Pair) -> list[Cause]:
         return [
             Cause(
                 86,
-                f"{listed(list(operators))} has no deterministic kernel",
+                f"{listed(operators)} {'has' if len(operators) == 1 else 'have'} "
+                "no deterministic kernel",
                 tuple(f"torch names {operator}" for operator in operators),
                 "`%seed 3 --deterministic`: raises an error there, or takes another kernel",
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
 from ..outcome import Outcome
@@ -48,7 +49,9 @@ class Pair:
 
     @property
     def name(self) -> str:
-        return self.run.name
+        """The cell's name as one types it."""
+        name = self.run.name
+        return shlex.quote(name) if any(c.isspace() or c in "'\"" for c in name) else name
 
     def texts(self) -> dict[str, str]:
         """The cell's source under ``""``, and that of each function of the notebook it reaches."""

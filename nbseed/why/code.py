@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 
-from ..content import differences
+from ..content import Content, differences
 from .cause import Cause, Pair, cut, listed
 from .variables import CODE, both
 
@@ -25,15 +25,13 @@ def find(pair: Pair) -> list[Cause]:
     changed = [
         name
         for name, before, now in both(pair)
-        if name in pair.now.functions
-        and before.digest != now.digest
-        and not _same(pair.before.functions.get(name, ""), pair.now.functions[name])
+        if before.digest != now.digest and _is_rewritten(pair, name, before, now)
     ]
     if changed:
         evidence = []
         for name in changed:
-            edits = _edits(pair.before.functions.get(name, ""), pair.now.functions[name])
-            evidence += [f"{name}: {edit}" for edit in edits]
+            old, new = (seen.functions.get(name, "") for seen in (pair.before, pair.now))
+            evidence += [f"{name}: {edit}" for edit in _edits(old, new) or [_OTHER]]
         found.append(
             Cause(
                 96,
@@ -61,6 +59,16 @@ def find(pair: Pair) -> list[Cause]:
             )
         )
     return found
+
+
+# What `differences` says of a function whose text is not known, of a module of the user's say.
+_OTHER = "other code"
+
+
+def _is_rewritten(pair: Pair, name: str, before: Content, now: Content) -> bool:
+    if name in pair.now.functions:
+        return not _same(pair.before.functions.get(name, ""), pair.now.functions[name])
+    return now.kind in CODE and differences(before, now) == [_OTHER]
 
 
 def draws(pair: Pair) -> list[Cause]:
@@ -114,7 +122,7 @@ def _same(first: str, second: str) -> bool:
         return True
     try:
         return ast.dump(ast.parse(first)) == ast.dump(ast.parse(second))
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last: a parser too deep
         return first.split() == second.split()
 
 
@@ -130,5 +138,10 @@ def _edits(first: str, second: str, most: int = 4) -> list[str]:
             said.append(f"now {cut(now)} (was {cut(was)})")
         elif was or now:
             said.append(f"new: {cut(now)}" if now else f"gone: {cut(was)}")
+    if not said and first != second:  # the lines are the same but for their blanks
+        old, new = ([n for n in text.splitlines() if n.strip()] for text in (first, second))
+        pairs = zip(old, new, strict=True)
+        said = [f"other blanks: {cut(two.strip())}" for one, two in pairs if one != two]
+        said = said or ["other blank lines"]
     more = [f"and {len(said) - most} more places"] if len(said) > most else []
     return said[:most] + more

@@ -36,19 +36,19 @@ def find(pair: Pair) -> list[Cause]:
         Cause(
             weight=90,
             said=f"{listed(whats, 2)} without a seed{at}",
-            evidence=tuple(_evidence(found, {c.what for c in found if id(c) not in now})),
+            evidence=tuple(_evidence(found, {id(c) for c in found} - now)),
             remedy="; ".join(dict.fromkeys(_remedy(call) for call in found)),
         )
     ]
 
 
-def _evidence(calls: list[Call], only_first: set[str]) -> list[str]:
+def _evidence(calls: list[Call], only_first: set[int]) -> list[str]:
     """A sentence for each line of the notebook, with what it called and how often."""
     lines: dict[str, list[str]] = {}
     for call in calls:
         site = call.site
         who = f" by way of {site.through}" if site.through else ""
-        ran = ", in the first run" if call.what in only_first else ""
+        ran = ", in the first run" if id(call) in only_first else ""
         where = f"{place(site.line)}, {cut(site.text)}" if site.line else cut(site.text)
         lines.setdefault(where, []).append(f"{call.what} {times(call.count)}{who}{ran}")
     return [f"{where}: {'; '.join(said)}, which no seed controls" for where, said in lines.items()]

@@ -41,6 +41,8 @@ def find(pair: Pair) -> list[Cause]:
 def _content(before: Mapping[str, str], now: Mapping[str, str], name: str) -> str:
     if name.startswith("environment"):
         return f"{now[name]}, was {before[name]}"
+    if name == "working directory":
+        return "another folder"
     return "another content" if name.startswith("file ") else "other entries"
 
 

@@ -30,11 +30,12 @@ def find(pair: Pair) -> list[Cause]:
             )
         )
     persistent = by_kind.get(PERSISTENT, [])
-    changed = {name for name, before, now in both(pair) if before.digest != now.digest}
+    # Of what both runs have looked into it is known whether it went on: it differs, or it is new.
+    known = {name for name, b, n in both(pair) if b.digest != n.digest or not n.opaque}
     paths = [
         path
         for path in by_kind.get(ITERATOR, [])
-        if path.rpartition(".")[0] not in persistent and _root(path) not in changed
+        if path.rpartition(".")[0] not in persistent and _root(path) not in known
     ]
     if paths:
         found.append(
@@ -53,7 +54,7 @@ def find(pair: Pair) -> list[Cause]:
             found.append(
                 Cause(
                     weight,
-                    f"{listed(paths)} holds {kind}",
+                    f"{listed(paths)} {'holds' if len(paths) == 1 else 'hold'} {kind}",
                     (f"draws inside {kind} follow rules of their own",),
                     "run once without it, and compare",
                 )
@@ -64,7 +65,8 @@ def find(pair: Pair) -> list[Cause]:
 def _persistent(paths: list[str]) -> Cause:
     return Cause(
         97,
-        f"{listed(paths)} keeps persistent workers, which a rewind does not reach",
+        f"{listed(paths)} {'keeps' if len(paths) == 1 else 'keep'} persistent workers, "
+        "which a rewind does not reach",
         tuple(
             f"{path}: its worker processes go on with the random state that they have; "
             "persistent_workers=True"
@@ -84,8 +86,8 @@ def _processes(pair: Pair, pools: list[str]) -> list[Cause]:
     evidence = [f"{path} holds worker processes" for path in pools]
     for call in dict.fromkeys(_where(call) for call in workers):
         evidence.append(call)
-    if pair.now.alive:
-        evidence.append(f"alive before the cell began: {listed(list(pair.now.alive))}")
+    if alive:
+        evidence.append(f"alive before the cell began: {listed(alive)}")
     return [
         Cause(
             70,

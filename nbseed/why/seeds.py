@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import TypeAlias
 
 from .. import signs
 from ..recording import Observed
 from ..watch import Call
 from .cause import Cause, Pair, listed, place, times
+
+_Key: TypeAlias = tuple[str, int, str, str]
 
 # A function whose name says that it seeds is called to seed.
 _SAYS_SO = re.compile(r"seed|determin|reproduc|random_state|rng", re.IGNORECASE).search
@@ -17,11 +20,14 @@ def find(pair: Pair) -> list[Cause]:
     """Seeds that differ, seeds made of what changes, and seeds that one run alone has set."""
     found = []
     before, now = _seeds(pair.before.calls), _seeds(pair.now.calls)
-    made = made_of(pair, {signs.CLOCK, signs.ADDRESS, signs.ENTROPY})
     other = [key for key in now if key in before and before[key].digest != now[key].digest]
+    # Of the cell's own lines the watch knows better whether the seeds were the same.
+    same = {now[k].site.line for k in now if k in before} - {now[k].site.line for k in other}
+    kinds = {signs.CLOCK, signs.ADDRESS, signs.ENTROPY}
+    made = [(f, sign) for f, sign in made_of(pair, kinds) if f or sign.line not in same]
     if not made:
         made = _on_the_lines(pair, [now[key] for key in other])
-    alone = [(before.get(key) or now[key], key in now) for key in before.keys() ^ now.keys()]
+    alone = _alone_in_one(pair, before, now)
     if made:
         function, sign = made[0]
         at = place(sign.line, function)
@@ -45,8 +51,7 @@ def find(pair: Pair) -> list[Cause]:
             )
         )
     calls = (*pair.now.calls, *pair.before.calls)
-    asked = {call.site.line for call in calls if call.kind == "entropy"}
-    found += _from_the_system(pair, asked)
+    found += _from_the_system(pair, [call for call in calls if call.kind == "entropy"])
     if alone:
         call, in_now = alone[0]
         who = f" by {call.site.through}" if call.site.through else ""
@@ -72,13 +77,14 @@ def _on_the_lines(pair: Pair, calls: list[Call]) -> list[tuple[str, signs.Sign]]
     ]
 
 
-def _from_the_system(pair: Pair, asked: set[int]) -> list[Cause]:
+def _from_the_system(pair: Pair, seen: list[Call]) -> list[Cause]:
     """``g.seed()`` of a torch generator: it cannot be watched, only read."""
+    lines, whats = {call.site.line for call in seen}, {call.what for call in seen}
     found = [
         (function, sign)
         for function, text in pair.texts().items()
         for sign in signs.signs(text).reseeds
-        if function or sign.line not in asked
+        if (sign.text not in whats if function else sign.line not in lines)
     ]
     if not found:
         return []
@@ -142,12 +148,32 @@ def reseeded(call: Call) -> str:
     )
 
 
-def _seeds(calls: tuple[Call, ...]) -> dict[tuple[str, int, str, str], Call]:
+def _seeds(calls: tuple[Call, ...]) -> dict[_Key, Call]:
     return {
         (call.what, call.site.line, call.site.through, call.site.call): call
         for call in calls
         if call.kind == "seed"
     }
+
+
+def _alone_in_one(
+    pair: Pair, before: dict[_Key, Call], now: dict[_Key, Call]
+) -> list[tuple[Call, bool]]:
+    """Seeds that one run alone has set, and whether it is the later one.
+
+    An edit moves lines: the same call with the same seeds on another line is no other one.
+    """
+    alone = [(now[key], True) for key in now if key not in before]
+    alone += [(before[key], False) for key in before if key not in now]
+    if pair.base.code == pair.run.code:
+        return alone
+    moved = {_but_line(c) for c, is_now in alone if is_now}
+    moved &= {_but_line(c) for c, is_now in alone if not is_now}
+    return [(call, is_now) for call, is_now in alone if _but_line(call) not in moved]
+
+
+def _but_line(call: Call) -> tuple[str, str, str, int]:
+    return call.what, call.site.through, call.site.call, call.digest
 
 
 def _at(call: Call) -> str:

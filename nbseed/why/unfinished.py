@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..content.record import counted
 from .cause import Cause, Pair
 
 
@@ -12,12 +13,13 @@ def find(pair: Pair) -> list[Cause]:
         return []
     said = {
         which.number: "went to its end" if which.status == "ok" else (
-            "was interrupted" if which.status == "interrupted" else f"ended by {which.error}"
+            "was interrupted" if which.status == "interrupted"
+            else f"ended by {which.error or 'an error'}"
         )
         for which in (base, run)
     }  # fmt: skip
     steps = [
-        f"{name}: compared over the common {count} steps"
+        f"{name}: compared over the common {counted(count, 'step')}"
         for name, count in pair.outcome.steps.items()
     ]
     return [

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from ..content import Content, differences
+from ..content.record import parse
 from ..unreached import PERSISTENT
 from .cause import Cause, Pair, listed
 
 CODE = {"function", "type", "method", "partial", "_lru_cache_wrapper", "ABCMeta"}
 """Kinds of variables that are code: the room of code asks for them."""
 _PLAIN = {"int", "float", "bool", "str", "NoneType", "complex", "bytes"}
+_NOT_FINITE = {text: f"float('{text}')" for text in ("nan", "inf", "-inf")}
 _ITERATORS = {
     "generator", "enumerate", "zip", "map", "filter", "count", "cycle", "chain", "islice",
     "reversed",
@@ -89,7 +91,9 @@ def _remedy(pair: Pair, changed: list[tuple[str, Content, Content]]) -> str:
     plain = [(n, before) for n, before, now in changed if now.kind in _PLAIN]
     for name, before in plain[:2]:
         if before.kind in _PLAIN:
-            said.append(f"`{name} = {before.parts.get('', '...')}`")
+            text = before.parts.get("", "")
+            if text and parse(text) is None:  # else it is too long to be shown
+                said.append(f"`{name} = {_NOT_FINITE.get(text, text)}`")
     inside = [n for n, _, now in changed if now.kind in _NO_COPIES]
     carry = [n for n, *_ in changed if n not in {*live, *files, *modules, *inside}]
     if carry:
