@@ -296,7 +296,7 @@ class NBSeed(Magics):
         try:
             tree: ast.Module = ast.parse(self.shell.transform_cell(body))
             return tree
-        except (SyntaxError, ValueError):
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
 
     # -- scopes that end with the cell -------------------------------------------------------------

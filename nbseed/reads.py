@@ -290,7 +290,7 @@ def _free(node: ast.AST) -> tuple[str, ...]:
     )
     try:
         table = symtable.symtable(ast.unparse(module), "<cell>", "exec")
-    except (SyntaxError, ValueError, RecursionError):  # not every tree has a text
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # not every tree has a text
         return _all_names(node)
     found: dict[str, None] = {}
 

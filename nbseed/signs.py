@@ -124,7 +124,7 @@ def signs(source: str) -> Signs:
     try:
         tree = ast.parse(source)
         return _Reader(tree).signs()
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Signs()
 
 

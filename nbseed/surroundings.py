@@ -47,7 +47,7 @@ def surroundings(
 def _constants(text: str) -> tuple[str, ...]:
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     return tuple(
         node.value
@@ -63,7 +63,10 @@ def _constants(text: str) -> tuple[str, ...]:
 def _path(value: Any) -> str | None:
     kind = type(value)
     if issubclass(kind, PurePath) or kind is str:
-        text = str(value)
+        try:
+            text = str(value)
+        except Exception:  # a class of the user's that cannot say it
+            return None
         return text if 0 < len(text) <= _LONGEST and "\0" not in text else None
     return None
 

@@ -44,7 +44,8 @@ def _near(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     yield name, value
     kind = type(value)
     if issubclass(kind, (list, tuple)):
-        for index, item in enumerate(kind.__getitem__(value, slice(_ITEMS))):
+        plain = list if issubclass(kind, list) else tuple  # past the user's own __getitem__
+        for index, item in enumerate(plain.__getitem__(value, slice(_ITEMS))):
             yield f"{name}[{index}]", item
     elif issubclass(kind, dict):
         for key, item in list(dict.items(value))[:_ITEMS]:
@@ -52,7 +53,7 @@ def _near(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     elif kind.__module__.partition(".")[0] not in ("builtins", "numpy", "pandas"):
         try:
             held = object.__getattribute__(value, "__dict__")
-        except AttributeError:
+        except Exception:  # none, or a property of the user's that fails
             return
         if isinstance(held, dict):
             for key, item in list(held.items())[:_ITEMS]:

@@ -515,6 +515,8 @@ def test_kernels_that_were_looked_for_and_not_found_are_not_suspected():
         ("file a.csv", "file a.csv: another content"),
         ("folder data", "folder data: other entries"),
         ("environment variable MODE", "environment variable MODE: 2, was 1"),
+        ("environment variable HF_TOKEN", "environment variable HF_TOKEN: another value"),
+        ("environment variable MY_API_KEY", "environment variable MY_API_KEY: another value"),
     ],
 )
 def test_what_stands_around_the_cell_and_changed(name, evidence):

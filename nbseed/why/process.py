@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from .. import signs
 from .cause import Cause, Pair, listed, place
 from .seeds import made_of
+
+# What the value of such a variable opens must not stand in a notebook.
+_SECRET = re.compile(r"key|token|secret|passw|auth|credential|cookie|dsn|url", re.IGNORECASE).search
 
 
 def find(pair: Pair) -> list[Cause]:
@@ -40,6 +44,8 @@ def find(pair: Pair) -> list[Cause]:
 
 def _content(before: Mapping[str, str], now: Mapping[str, str], name: str) -> str:
     if name.startswith("environment"):
+        if _SECRET(name):
+            return "another value"
         return f"{now[name]}, was {before[name]}"
     if name == "working directory":
         return "another folder"
