@@ -96,6 +96,7 @@ PATCHED = (  # whatever a checkpointed cell may wrap while it runs
     (np.random, "seed"),
     (np.random.mtrand, "seed"),
     (torch.cuda, "manual_seed_all"),
+    (torch.cuda.random, "manual_seed_all"),
     (multiprocessing.process.BaseProcess, "start"),
     (subprocess.Popen, "__init__"),
 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import inspect
+import io
 import itertools
 import linecache
 import logging
+import multiprocessing.process
 import os
 import pickle
 import random
@@ -42,7 +43,8 @@ GIVEN = {
 def places():
     """All that a watch replaces."""
     owners = [random, random.Random, os, uuid, threading.Thread, np.random, torch.cuda,
-        np.random.mtrand, np.random.bit_generator, subprocess.Popen]  # fmt: skip
+        torch.cuda.random, np.random.mtrand, np.random.bit_generator, subprocess.Popen,
+        multiprocessing.process.BaseProcess]  # fmt: skip
     return [(owner, name, value) for owner in owners for name, value in vars(owner).items()
         if callable(value)]  # fmt: skip
 
@@ -160,9 +162,11 @@ def test_a_method_that_asks_at_several_places_is_named_once():
         ("np.random.seed([1, 2])", "np.random.seed()", "numpy", ("a list",)),
         ("torch.manual_seed(5)", "torch.manual_seed()", "torch", ("5",)),
         ("torch.cuda.manual_seed_all(6)", "torch.cuda.manual_seed_all()", "torch.cuda", ("6",)),
+        ("torch.cuda.random.manual_seed_all(6)", "torch.cuda.manual_seed_all()", "torch.cuda",
+            ("6",)),
         ("seed(7)", "random.seed()", "python", ("7",)),
     ],
-)
+)  # fmt: skip
 def test_a_re_seed_is_named_once_with_its_value(text, what, stream, values):
     (call,) = cell(f"\n{text}", seed=random.seed)[0].calls()
     assert (call.kind, call.what, call.stream) == ("seed", what, stream)
@@ -189,6 +193,16 @@ def test_of_many_seeds_the_first_are_shown_and_the_digest_is_over_all():
 )  # fmt: skip
 def test_threads_and_processes_are_named(text, found):
     assert calls(text) == [found]
+
+
+def test_a_process_of_multiprocessing_is_named():
+    class Idle(multiprocessing.process.BaseProcess):
+        def _Popen(self, process):
+            return type("Ended", (), {"sentinel": None, "poll": lambda self: 0})()
+
+    text = "for p in ps: p.start()"
+    assert calls(text, ps=[Idle(), Idle()]) == [("process", "Idle", 1, "", 2)]
+    multiprocessing.process._cleanup()
 
 
 def test_aliases_and_star_imports_are_seen():
@@ -224,6 +238,25 @@ def test_the_function_and_the_library_in_between_are_named():
     ]
 
 
+def test_a_helper_of_the_user_s_own_is_named_like_the_cell_s_functions():
+    helper = types.ModuleType("helper")
+    exec(source(DEEP, "/home/me/project/helper.py"), vars(helper))
+    (call,) = cell("\nhelper.call(helper.e)", helper=helper)[0].calls()
+    assert (call.what, call.site.line, call.site.users) == ("np.random.default_rng()", 2, True)
+    assert (call.site.through, call.site.library) == ("call of helper", "")
+
+
+def test_what_an_import_does_is_told_of_the_import(tmp_path, monkeypatch):
+    (tmp_path / "seeds_early.py").write_text("import random\nrandom.seed(3)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "seeds_early", raising=False)
+    (call,) = cell("\nimport seeds_early")[0].calls()
+    sys.modules.pop("seeds_early")
+    assert (call.kind, call.site.line, call.site.through, call.site.importing) == (
+        "seed", 2, "the import of seeds_early", "seeds_early",
+    )  # fmt: skip
+
+
 def test_two_lines_that_come_to_one_place_deep_in_a_library_are_two():
     found = calls("lib.e()\nlib.e(); lib.e()", lib=library(DEEP))
     assert [(line, count) for _, _, line, _, count in found] == [(1, 1), (2, 1), (2, 1)]
@@ -235,28 +268,32 @@ def test_a_call_of_a_thread_of_the_library_does_not_hide_the_cell_s():
     assert [(kind, line) for kind, _, line, *_ in found] == [("thread", 1 + 1), ("entropy", 4)]
 
 
-def test_calls_of_many_threads_are_all_counted(monkeypatch):
-    barrier, locate = threading.Barrier(2), site.locate
+def test_calls_of_threads_that_find_a_place_new_at_the_same_time_are_all_counted(monkeypatch):
+    locate, inside, others_done = site.locate, threading.Event(), threading.Event()
 
-    def together(frame, namespace):
-        if not barrier.broken:
-            with contextlib.suppress(threading.BrokenBarrierError):
-                barrier.wait(0.2)  # two threads that find the place new at the same time
+    def slow(frame, namespace):
+        if frame.f_code.co_name == "work" and not inside.is_set():
+            inside.set()
+            assert others_done.wait(60)
         return locate(frame, namespace)
 
-    monkeypatch.setattr(site, "locate", together)
+    monkeypatch.setattr(site, "locate", slow)
     text = (
         "def work():\n    for _ in range(50): os.urandom(1)\n"
-        "ts = [threading.Thread(target=work) for _ in range(4)]"
+        "first, *others = (threading.Thread(target=work) for _ in range(4))"
     )
     seen, names = cell(text)
     watch.begin(seen)
-    for thread in names["ts"]:
+    names["first"].start()
+    assert inside.wait(60)
+    for thread in names["others"]:
         thread.start()
-    for thread in names["ts"]:
+    for thread in names["others"]:
         thread.join()
+    others_done.set()
+    names["first"].join()
     watch.end(seen)
-    (call,) = (c for c in seen.calls() if c.kind == "entropy")
+    (call,) = seen.calls()
     assert (call.count, call.site.through, call.site.line) == (200, "work", 0)
 
 
@@ -300,6 +337,8 @@ class _Old:
         ("x = os.urandom(2)", "os.urandom()"),
         ("x = secrets.token_hex(2)", "SystemRandom()"),
         ("x = np.random.RandomState(3)", None),
+        ("x = pickle.loads(kept)", None),
+        ("x = random.Random()", "random.Random()"),
         ("np.random.RandomState(3)", None),
     ],
 )
@@ -307,7 +346,7 @@ def test_without_columns_the_line_stands_for_the_call(monkeypatch, text, what):
     known = site._call_at.__wrapped__
     monkeypatch.setattr(site, "_call_at", lambda code, *place: known(_Old(code), *place))
     expected = [] if what is None else [("entropy", what, 2, "", 1)]
-    assert calls(f"\n{text}") == expected
+    assert calls(f"\n{text}", pickle=pickle, kept=pickle.dumps(random.Random(3))) == expected
 
 
 @pytest.mark.parametrize(
@@ -317,6 +356,8 @@ def test_without_columns_the_line_stands_for_the_call(monkeypatch, text, what):
         ("f(x)(y)", "f(x)()"),
         ("a.b", ""), ("", ""), ("f(", ""), ("x = f()", ""), ("f(\0)", ""), ("é.ü(1)", "é.ü()"),
         ("a" * 50 + ".b()", "b()"),
+        ("functools.partial(np.random.RandomState, 3)()",
+            "functools.partial(np.random.RandomSta...()"),
     ],
 )  # fmt: skip
 def test_a_call_is_shown_without_its_arguments(call, name):
@@ -366,6 +407,78 @@ def test_columns_count_bytes():
 )
 def test_what_a_seed_controls_or_names_a_thing_is_nobody_s_fault(text):
     assert calls(f"for _ in range(2):\n    {text}") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "f(3), f(seed=3)",
+        "def g():\n    mine = f\n    return mine(3)\ng()",
+        "class R(f): pass\nR(3), R(seed=3)",
+        "class P(np.random.Philox): pass\nP(key=3)",
+    ],
+)
+def test_a_seeded_generator_is_known_under_another_name(text):
+    assert calls(text, f=np.random.RandomState) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("f()", "f()"),
+        ("f(None)", "f()"),
+        ("class R(f): pass\nR()", "R()"),
+        ("def g(h):\n    return h(3)\ng(np.random.default_rng), g(lambda _: f())", "f()"),
+    ],
+)
+def test_an_unseeded_one_is_too(text, what):
+    found = calls(text, f=np.random.RandomState, h=np.random.RandomState)
+    assert [(kind, name) for kind, name, *_ in found] == [("entropy", what)]
+
+
+KEPT = {
+    "Random": (random.Random(3), lambda kept: kept.random()),
+    "RandomState": (np.random.RandomState(3), lambda kept: kept.rand()),
+    "Generator": (np.random.default_rng(3), lambda kept: kept.random()),
+    "Philox": (np.random.Philox(3), lambda kept: kept.random_raw()),
+    "MT19937": (np.random.MT19937(3), lambda kept: kept.random_raw()),
+    "SeedSequence": (np.random.SeedSequence(3), lambda kept: kept.generate_state(1)[0]),
+}
+
+
+@pytest.mark.parametrize("kind", KEPT)
+@pytest.mark.parametrize(
+    "text",
+    ["pickle.loads(data)", "pickle.load(io.BytesIO(data))",
+        "pickle.Unpickler(io.BytesIO(data)).load()", "copy.deepcopy(pickle.loads(data))"],
+)  # fmt: skip
+def test_a_generator_that_is_unpickled_has_its_state(text, kind):
+    kept, draw = KEPT[kind]
+    given = {"pickle": pickle, "io": io, "copy": copy, "data": pickle.dumps(kept)}
+    seen, names = cell(f"x = {text}", strict=True, **given)
+    assert seen.calls() == ()
+    assert type(names["x"]) is type(kept)
+    assert draw(names["x"]) == draw(pickle.loads(given["data"]))
+
+
+def test_an_unseeded_generator_that_is_made_while_another_is_unpickled_is_named():
+    text = (
+        "class Model:\n"
+        "    def __setstate__(self, state):\n        self.rng = random.Random()\n"
+        "m = Model()\nm.x = 1\nData = pickle.dumps(m)\npickle.loads(Data)"
+    )
+    module = types.ModuleType("shown")
+    names = vars(module)
+    names.update(GIVEN, pickle=pickle)
+    seen = watch.Watch(names, tuple(names))
+    sys.modules["shown"] = module
+    watch.begin(seen)
+    try:
+        exec(source(text, "<shown>"), names)
+    finally:
+        watch.end(seen)
+        del sys.modules["shown"]
+    assert [(c.what, c.site.line) for c in seen.calls()] == [("random.Random()", 7)]
 
 
 ASKS = """
@@ -480,8 +593,75 @@ def test_patched_classes_are_the_same_classes():
     assert names["shown"] == ("seed", "os", "Random.seed")
     assert "seed" not in vars(names["Mine"])
     assert copy.deepcopy(names["mine"]).getstate() == names["mine"].getstate()
-    assert list(inspect.signature(random.Random.seed).parameters) == ["self", "a", "version"]
-    assert not hasattr(random.Random.seed, "__wrapped__")
+
+
+WRAPPED = {
+    "random.seed": lambda: random.seed,
+    "Random.seed": lambda: random.Random.seed,
+    "os.urandom": lambda: os.urandom,
+    "os.getrandom": lambda: os.getrandom,
+    "np.random.seed": lambda: np.random.seed,
+    "torch.cuda": lambda: torch.cuda.manual_seed_all,
+    "torch.cuda.random": lambda: torch.cuda.random.manual_seed_all,
+    "Thread.start": lambda: threading.Thread.start,
+    "Process.start": lambda: multiprocessing.process.BaseProcess.start,
+    "Popen": lambda: subprocess.Popen.__init__,
+}
+CLASSES = [random.Random, threading.Thread, subprocess.Popen, multiprocessing.process.BaseProcess]
+
+
+def told(value):
+    try:
+        return str(inspect.signature(value))
+    except ValueError:
+        return None
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_what_is_wrapped_tells_of_itself_what_it_told(name):
+    plain = WRAPPED[name]()
+    with watch.guarded({}, lambda: False):
+        wrapped = WRAPPED[name]()
+        assert wrapped is not plain
+        assert told(plain) in (None, told(wrapped))  # some written in C tell nothing
+        assert pickle.loads(pickle.dumps(wrapped)) is wrapped
+        assert not hasattr(wrapped, "__wrapped__")
+    assert WRAPPED[name]() is plain
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_the_signature_of_a_patched_class_is_what_it_was(kind):
+    before = inspect.signature(kind)
+    with watch.guarded({}, lambda: False):
+        assert inspect.signature(kind) == before
+
+
+def test_somebody_s_own_wrapper_need_not_be_one_that_can_be_asked(monkeypatch):
+    class Theirs:
+        __hash__ = None
+        __signature__ = property(lambda self: 1 / 0)
+
+        def __call__(self, *args):
+            return b"theirs"
+
+    theirs = Theirs()
+    monkeypatch.setattr(os, "urandom", theirs)
+    assert cell("x = os.urandom(3)")[1]["x"] == b"theirs"
+    assert os.urandom is theirs
+
+
+def test_a_line_too_deep_to_read_does_not_stop_the_call():
+    class Chain:
+        sequence = np.random.SeedSequence  # written in C: it has no frame of its own
+
+        def on(self):
+            return self
+
+    text = "x = c" + ".on()" * 400 + ".sequence()"
+    with pytest.warns(RuntimeWarning, match="^nbseed: a call of a NumPy generator was not noted"):
+        seen, names = cell(text, c=Chain())
+    assert type(names["x"]) is np.random.SeedSequence
+    assert seen.calls() == ()
 
 
 def test_a_note_that_fails_warns_and_the_call_goes_on(monkeypatch):
@@ -518,6 +698,20 @@ def test_strict_refuses_before_the_call(text, said):
     assert str(caught.value) == f"{said}: no seed controls what it gives"
     now = random.getstate(), np.random.get_state(legacy=False)["state"]["key"].tolist()
     assert now == states
+
+
+def test_strict_in_a_shell_says_what_and_where_and_nothing_has_happened():
+    with started() as shell, loaded(shell) as notebook:
+        notebook.ok("%seed 3 --strict\nimport numpy as np, random\ndone = []")
+        before = random.getstate()
+        ran = notebook.run("done.append(1)\nrng = np.random.default_rng()\ndone.append(2)")
+        assert type(ran.error) is EntropyError
+        assert str(ran.error) == (
+            "np.random.default_rng() without a seed (line 2): no seed controls what it gives"
+        )
+        assert (notebook.ns["done"], "rng" in notebook.ns) == ([1], False)
+        assert type(notebook.run("random.seed()").error) is EntropyError
+        assert random.getstate() == before
 
 
 def test_strict_lets_seeds_through():

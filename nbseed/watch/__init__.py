@@ -5,6 +5,8 @@ Nothing is patched before the cell and after it, and the calls return what they 
 
 from __future__ import annotations
 
+import functools
+import inspect
 import itertools
 import os
 import random
@@ -14,7 +16,7 @@ import uuid
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, MutableMapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
@@ -209,6 +211,9 @@ def patch() -> None:
     cuda = sys.modules.get("torch.cuda")
     if cuda is not None:
         _patches.put(cuda, "manual_seed_all", _seen_torch)
+    defined = sys.modules.get("torch.cuda.random")  # pickle looks it up there
+    if defined is not None:
+        _patches.put(defined, "manual_seed_all", _seen_torch)
     processes = sys.modules.get("multiprocessing.process")
     if processes is not None:
         _patches.put(processes.BaseProcess, "start", _seen_start("process"))
@@ -218,12 +223,19 @@ def patch() -> None:
 
 
 def _note(
-    kind: str, what: str, frame: FrameType | None, stream: str = "", value: str | None = None
+    kind: str,
+    what: str,
+    frame: FrameType | None,
+    stream: str = "",
+    value: str | None = None,
+    unless: Callable[[FrameType], bool] | None = None,
 ) -> None:
     __tracebackhide__ = True
     refused = None
     for watch in list(_watches):
         try:
+            if unless is not None and frame is not None and unless(frame):
+                return
             watch.note(kind, what, frame, stream, value)
         except EntropyError as error:  # only when the others have seen the call
             refused = error
@@ -257,11 +269,18 @@ def _named(original: Any, wrapper: Any) -> Any:
             setattr(wrapper, key, getattr(original, key))
         except (AttributeError, TypeError):
             continue
+    with suppress(Exception):  # one written in C tells none, somebody's own cannot be asked
+        wrapper.__signature__ = _signature(original)
     if hasattr(original, "__self__"):  # a module's name for a method: pickle looks it up there
         wrapper.__qualname__ = wrapper.__name__
         if wrapper.__module__ == os.name:
             wrapper.__module__ = "os"
     return wrapper
+
+
+@functools.lru_cache(maxsize=100)
+def _signature(original: Any) -> inspect.Signature:
+    return inspect.signature(original)
 
 
 def _asked(what: str) -> Wrap:
@@ -287,9 +306,7 @@ def _seen_randbits(original: Callable[..., Any]) -> Callable[..., Any]:
         __tracebackhide__ = True
         if pinned.is_on():
             return pinned.randbits(bits)
-        frame = sys._getframe(1)
-        if not site.is_seeded(frame):
-            _note("entropy", "a NumPy generator", frame)
+        _note("entropy", "a NumPy generator", sys._getframe(1), unless=site.is_seeded)
         return original(bits)
 
     return _named(original, randbits)  # type: ignore[no-any-return]
@@ -300,7 +317,7 @@ def _seen_python_object(original: Callable[..., Any]) -> Callable[..., Any]:
         __tracebackhide__ = True
         frame = sys._getframe(1)
         if a is None:
-            _note("entropy", "random.Random()", frame)
+            _note("entropy", "random.Random()", frame, unless=site.is_unpickled)
         elif self is getattr(random.getrandbits, "__self__", None):
             _note("seed", "random.seed()", frame, "python", _shown(a))
         return original(self, a, *args, **kwargs)

@@ -6,6 +6,7 @@ import ast
 import functools
 import itertools
 import linecache
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -269,24 +270,58 @@ def short(call: str) -> str:
     if node is None:
         return ""
     name = ast.unparse(node.func)
-    return f"{name if len(name) <= 40 else name.rpartition('.')[2]}()"
+    if len(name) > 40:
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else f"{name[:37]}..."
+    return f"{name}()"
 
 
 def is_seeded(frame: FrameType) -> bool:
     """Whether a call that asks for entropy has a seed all the same.
 
     ``RandomState(8)`` takes entropy for a bit generator and then seeds it, and ``Philox(key=3)``
-    for a sequence that it never uses.
+    for a sequence that it never uses. What is unpickled gets the state that it had.
     """
+    if frame.f_globals.get("__name__") == "numpy.random._pickle":
+        return True
     call = call_in(frame)
     node = _parsed(call)
     if node is None:
         names = set(frame.f_code.co_names)
         return not names.isdisjoint({"RandomState", "Philox"})
-    match ast.unparse(node.func).rpartition(".")[2]:
-        case "RandomState":
-            return argument(call, frame, "seed") is not None
-        case "Philox":
-            keyed = any(k.arg == "key" for k in node.keywords)
-            return keyed or argument(call, frame, "seed") is not None
+    made = _made(node, frame)
+    if "RandomState" in made:
+        return argument(call, frame, "seed") is not None
+    if "Philox" in made:
+        keyed = any(k.arg == "key" for k in node.keywords)
+        return keyed or argument(call, frame, "seed") is not None
     return False
+
+
+def _made(node: ast.Call, frame: FrameType) -> set[str]:
+    """The name of what a call calls; of a class under another name, those of its bases too."""
+    if isinstance(node.func, ast.Name):
+        name = node.func.id
+        made = frame.f_locals.get(name, frame.f_globals.get(name))
+        if made is not None and issubclass(type(made), type):
+            return {base.__name__ for base in made.__mro__}
+    return {_last_name(node)}
+
+
+def _last_name(node: ast.Call) -> str:
+    return ast.unparse(node.func).rpartition(".")[2]
+
+
+def is_unpickled(frame: FrameType) -> bool:
+    """Whether a ``random.Random()`` is made to get the state of one that was pickled.
+
+    The unpickler is written in C and has no frame: the line that calls it tells its name.
+    """
+    asking = next(beyond_random(frame), None)
+    if asking is None:
+        return False
+    call = call_in(asking)
+    node = _parsed(call)
+    return bool(_LOADS(call)) if node is None else _last_name(node) in {"load", "loads"}
+
+
+_LOADS = re.compile(r"\bloads?\(").search
