@@ -138,6 +138,7 @@ class _Reader:
         self.derived: dict[str, Sign] = {}
         self.sets: set[str] = set()
         self.measures: set[str] = set()
+        self.mixed: set[str] = set()  # variables that something else is put into
         self._derive()
 
     def signs(self) -> Signs:
@@ -147,7 +148,9 @@ class _Reader:
             unfilled=tuple(
                 _sign(n)
                 for n in self._calls(_FILLERS)
-                if isinstance(n.func, ast.Attribute) and not self._is_filled(n)
+                if isinstance(n.func, ast.Attribute)
+                and (n.args or n.keywords)  # ``queue.empty()`` asks
+                and not self._is_filled(n)
             ),
             sets=tuple(self._set_orders()),
             folders=tuple(_sign(n) for n in self._calls(_LISTINGS) if not self._is_sorted(n)),
@@ -180,6 +183,23 @@ class _Reader:
                         self.measures.add(name)
                     elif kind := self._kind(value):
                         self.derived.setdefault(name, _sign(value, kind))
+                        self.mixed.add(name)
+                    elif not self._is_constant(value):
+                        self.mixed.add(name)
+        for _ in range(3):
+            for names, value in self._assignments():
+                if not self._is_measure(value) and not self._is_constant(value):
+                    self.mixed.update(names)
+            self.measures -= self.mixed
+
+    def _is_constant(self, value: ast.AST) -> bool:
+        """Whether a value is written out, as a start is: ``0.0``, ``[]``, ``float("inf")``."""
+        for node in ast.walk(value):
+            if isinstance(node, ast.Call) and _last(node.func) not in _DRESSING:
+                return False
+            if isinstance(node, ast.Name) and not self._is_callee(node):
+                return False
+        return True
 
     def _assignments(self) -> Iterator[tuple[list[str], ast.expr]]:
         for node in self.nodes:
