@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import inspect
 import itertools
 import sys
+import tokenize
 import types
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,6 +19,7 @@ from .generators.user import is_users_module
 MOST = 500
 """Variables that one cell is followed to."""
 _LONGEST = 20_000  # characters of a function's text
+_UNREADABLE = (OSError, TypeError, IndexError, SyntaxError, tokenize.TokenError)
 
 
 def reached(namespace: Mapping[str, Any], names: Iterable[str]) -> tuple[str, ...]:
@@ -80,7 +83,7 @@ def sources(namespace: Mapping[str, Any], names: Iterable[str]) -> dict[str, str
     for name in names:
         value = namespace.get(name)
         if any(True for _ in _codes(value, namespace)):
-            text = _source(value if inspect.isroutine(value) else _class_of(value))
+            text = _source(value if _is_routine(value) else _class_of(value))
             if text:
                 found[name] = text[:_LONGEST]
     return found
@@ -173,8 +176,19 @@ def _looked_up(code: types.CodeType) -> Iterator[str]:
             yield from _looked_up(constant)
 
 
+def _is_routine(value: Any) -> bool:
+    kind = type(value)
+    return kind is functools._lru_cache_wrapper or issubclass(
+        kind, (types.FunctionType, types.MethodType)
+    )
+
+
 def _source(value: Any) -> str:
-    code = getattr(inspect.unwrap(value), "__code__", None) if inspect.isroutine(value) else None
+    if not _is_routine(value):
+        return _source_of_class(value)
+    with contextlib.suppress(ValueError):  # it wraps itself
+        value = inspect.unwrap(value)
+    code = getattr(value, "__code__", None)
     return _source_of(code) if code is not None else _source_of_class(value)
 
 
@@ -182,7 +196,7 @@ def _source(value: Any) -> str:
 def _source_of(code: types.CodeType) -> str:
     try:
         return inspect.getsource(code)
-    except (OSError, TypeError, IndexError, SyntaxError):
+    except _UNREADABLE:
         return ""
 
 
@@ -192,5 +206,5 @@ def _source_of_class(value: type) -> str:
         # IPython runs cells in a module without a file, so the class is found by its methods.
         codes = [h.__code__ for h in vars(value).values() if type(h) is types.FunctionType]
         return "".join(inspect.getsource(code) for code in codes)
-    except (OSError, TypeError, IndexError, SyntaxError):
+    except _UNREADABLE:
         return ""

@@ -42,7 +42,7 @@ class Probe:
 
     def _listen(self, message: Warning | str, *args: Any, **kwargs: Any) -> None:
         named = _NAMED(str(message))
-        if named:
+        if named and self._before is not None:  # somebody may have kept this function
             self.operators[named[1]] = None
         else:
             self._show(message, *args, **kwargs)

@@ -30,8 +30,8 @@ def surroundings(
     """
     constants = list(dict.fromkeys(c for text in texts for c in _constants(text)))
     held = [p for name in names if (p := _path(namespace.get(name))) is not None]
-    found = {f"environment variable {c}": os.environ[c] for c in constants if c in os.environ}
-    found["working directory"] = _digest(_cwd().encode())
+    found = {f"environment variable {c}": os.environ[c] for c in constants if _is_set(c)}
+    found["working directory"] = _digest(os.fsencode(_cwd()))
     folders = [path for path in held if os.path.isdir(path)][:3]
     paths = [*held, *constants, *(os.path.join(f, c) for f in folders for c in constants)]
     for path in list(dict.fromkeys(paths))[: 4 * _MOST]:
@@ -69,6 +69,13 @@ def _path(value: Any) -> str | None:
             return None
         return text if 0 < len(text) <= _LONGEST and "\0" not in text else None
     return None
+
+
+def _is_set(name: str) -> bool:
+    try:
+        return name in os.environ
+    except UnicodeEncodeError:  # no name of a variable
+        return False
 
 
 def _look(path: str) -> tuple[str, str]:

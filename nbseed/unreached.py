@@ -49,8 +49,8 @@ def _near(name: str, value: Any) -> Iterator[tuple[str, Any]]:
             yield f"{name}[{index}]", item
     elif issubclass(kind, dict):
         for key, item in list(dict.items(value))[:_ITEMS]:
-            yield f"{name}[{key!r}]" if isinstance(key, (str, int)) else name, item
-    elif kind.__module__.partition(".")[0] not in ("builtins", "numpy", "pandas"):
+            yield f"{name}[{key!r}]" if type(key) in (str, int, bool) else name, item
+    elif str(kind.__module__).partition(".")[0] not in ("builtins", "numpy", "pandas"):
         try:
             held = object.__getattribute__(value, "__dict__")
         except Exception:  # none, or a property of the user's that fails
@@ -77,10 +77,11 @@ def _kind(value: Any) -> str:
     }):  # fmt: skip
         return "" if "multiprocessing.pool.ThreadPool" in mro else POOL
     if "torch.Tensor" in mro:
-        return GRADIENTS if value.is_leaf and value.grad is not None else ""
+        with sys.modules["torch"]._C.DisableTorchFunctionSubclass():  # past what users override
+            return GRADIENTS if value.is_leaf and value.grad is not None else ""
     if "torch.nn.modules.module.Module" in mro and "_parameters" in vars(value):
-        held = itertools.islice(sys.modules["torch"].nn.Module.parameters(value), 3)
-        return GRADIENTS if any(p.grad is not None for p in held) else ""
+        held = itertools.islice(sys.modules["torch"].nn.Module.named_parameters(value), 3)
+        return GRADIENTS if any(p.grad is not None for _, p in held) else ""
     if "torch.cuda.graphs.CUDAGraph" in mro:
         return GRAPH
     if "torch._dynamo.eval_frame.OptimizedModule" in mro or (
