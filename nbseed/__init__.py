@@ -6,7 +6,7 @@ From Python: the names below.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import losses as losses  # cells that track variables call it by this name
 from .checkpoints import runs
@@ -21,10 +21,13 @@ from .snapshot import Snapshot, fingerprints, restore, snapshot
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from .panel.widget import Panel
+
 __version__ = "0.1.0"
 
 __all__ = [
     "NbseedError",
+    "Panel",
     "Run",
     "Snapshot",
     "fingerprints",
@@ -39,6 +42,15 @@ __all__ = [
     "track",
     "unregister",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """``nbseed.Panel``: ipywidgets is imported when it is asked for."""
+    if name == "Panel":
+        from .panel.widget import Panel
+
+        return Panel
+    raise AttributeError(f"module 'nbseed' has no attribute {name!r}")
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

@@ -285,6 +285,28 @@ class Checkpoints:
             older = enumerate(itertools.islice(runs, len(runs) - 1))
             del runs[next((i for i, run in older if all(run is not base for base in bases)), 0)]
 
+    # -- without a run -----------------------------------------------------------------------------
+
+    def take(self, cell: str, name: str) -> tuple[Snapshot, list[str]]:
+        """Take a cell's snapshot here, without a run; returns it, and what to say of it."""
+        regime = _regime_for(cell)
+        taken = snapshot()
+        checkpoint = Checkpoint(cell, name, regime, taken, next(self._identities))
+        self.cells.setdefault(cell, Cell(name, deque()))
+        checkpoint.move, checkpoint.turn = seeding.last_move(), self._turns
+        return taken, [*taken.notes, *self._keep(_key(cell, regime), checkpoint)]
+
+    def keep(self) -> Callable[[], None]:
+        """A call that brings back what is dropped or taken anew from now on."""
+        cells, kept, latest = dict(self.cells), dict(self.kept), self.latest
+
+        def go_back() -> None:
+            self.cells = {**cells, **self.cells}
+            self.kept = OrderedDict({**self.kept, **kept})
+            self.latest = self.latest or latest
+
+        return go_back
+
     # -- looking ---------------------------------------------------------------------------------
 
     def names(self) -> list[str]:

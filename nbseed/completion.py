@@ -6,7 +6,9 @@ import re
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
+from . import generators
 from .checkpoints import CHECKPOINTS
+from .sync import families
 
 _OPTIONS = {
     "seed": ("--deterministic", "--each-cell", "--strict", "--pin-entropy", "--new"),
@@ -14,7 +16,7 @@ _OPTIONS = {
     "losses": ("--metric", "--last", "--log", "--save"),
     "rng": (),
 }
-_ACTIONS = ("show", "list", "restore", "drop", "diff", "why")
+_ACTIONS = ("show", "list", "checkpoint", "restore", "drop", "diff", "sync", "why")
 _HEAD = re.compile(r"\s*%{1,2}(seed|rngcheckpoint|losses|rng)\s+(.*)")
 
 
@@ -26,7 +28,10 @@ def words(line: str) -> list[str]:
     magic, rest = head.groups()
     before = rest.split() if rest.endswith(" ") or not rest else rest.split()[:-1]
     if magic == "rng":
-        named = before and before[0] in ("restore", "drop", "diff", "why")
+        if before and before[0] == "sync":
+            existing = generators.existing(()).generators
+            return [name for sisters in families(existing).values() for name in sisters]
+        named = before and before[0] in ("checkpoint", "restore", "drop", "diff", "why")
         return CHECKPOINTS.names() if named else list(_ACTIONS) if not before else []
     names = CHECKPOINTS.names() if magic != "seed" and not before else []
     metrics = {name for run in CHECKPOINTS.runs() for name in run.values}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import cells, generators, seeding
 from .checkpoints import CHECKPOINTS
 from .completion import complete
+from .ledger import LEDGER
 from .magics import NBSeed
 from .show import warn_of_fault
 from .views import Views
@@ -22,7 +24,7 @@ class _Loaded:
 
     def __init__(self, shell: Any) -> None:
         self.magics = NBSeed(shell)
-        self.views = Views(shell, self.magics.ledger)
+        self.views = Views(shell)
         self.covered = {  # other magics of our names
             kind: {
                 name: known[name]
@@ -73,8 +75,17 @@ def unload(shell: InteractiveShell) -> None:
     for kind, covered in parts.covered.items():
         shell.magics_manager.magics[kind].update(covered)
     parts.magics.frames.close()
+    _close_panels()
+    LEDGER.close()
     CHECKPOINTS.clear()
     seeding.forget()
+
+
+def _close_panels() -> None:
+    """Close what was opened; where no panel was, its module is not imported for it."""
+    widget = sys.modules.get("nbseed.panel.widget")
+    if widget is not None:
+        widget.close_all()
 
 
 def _deregister(shell: Any, magics: NBSeed | Views) -> None:

@@ -13,15 +13,15 @@ from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.utils.text import DollarFormatter
 from traitlets import Bool, Float, Int
 
-from . import cells, checkpoints, losses, seeding, watch
+from . import actions, cells, checkpoints, losses, seeding, watch
 from .arguments import arguments, check_tracked, names_of, seed_number
 from .cells import FOLLOWS
 from .checkpoints import CHECKPOINTS
 from .frames import Frames, how_it_ended
-from .ledger import Ledger
+from .ledger import LEDGER
 from .reads import names_assigned, names_read, names_used
 from .recording import BUDGET, Text
-from .show import in_force_line, seeded_line, show_report, warn_of_fault, worded
+from .show import show_report, warn_of_fault, worded
 
 MAX_REPEATS = 1000  # each is a copy of the body's tree
 
@@ -46,7 +46,6 @@ class NBSeed(Magics):
         super().__init__(shell, **kwargs)
         self.shell: Any  # never None here
         self.frames = Frames()
-        self.ledger = Ledger()
         self._hinted = False
         # The number of the next cell, known between two: IPython 8 counts on when a cell ends,
         # IPython 9 before `pre_run_cell`.
@@ -119,9 +118,9 @@ class NBSeed(Magics):
                     "the options need a seed: "
                     "%seed N [--deterministic] [--each-cell] [--strict] [--pin-entropy]"
                 )
-            print(in_force_line())
+            print(actions.in_force())
             return
-        seeded = seeding.seed(
+        said = actions.seed(
             number,
             deterministic=args.deterministic,
             each_cell=args.each_cell,
@@ -130,7 +129,7 @@ class NBSeed(Magics):
             cell=self.frames.checkpointed(),
         )
         self._guard()
-        print(seeded_line(number, seeded, args.each_cell))
+        print(said)
 
     def _guard(self) -> None:
         """Let entropy be refused or fed from now on to the end of the cell, if that is in force."""
@@ -308,7 +307,7 @@ class NBSeed(Magics):
         outermost = self.frames.enter(text, cell_id)
         self._guard()
         if outermost:
-            self.ledger.enter(self._label(text), text)
+            LEDGER.enter(self._label(text), text)
         if outermost and regime is not None and regime.each_cell:
             identity, _, by_text = self._identity(self._name_in(text), cells.body_of(text))
             seeding.seed_now(seeding.derive(regime.seed, identity))
@@ -333,9 +332,11 @@ class NBSeed(Magics):
             if not self.frames.innermost:
                 observed = [e.run.observed for e in frame.ended if e.run.observed is not None]
                 known = observed[-1].draws if observed else {}
-                self.ledger.leave(frame.text, known)
+                LEDGER.leave(frame.text, known)
             if frame.ended and self.report:
                 show_report(frame.ended)
+            if not self.frames.innermost:
+                LEDGER.tell(frame.ended)
 
     def _label(self, text: str) -> str:
         """``[7] train``: a cell's number, and its checkpoint's name if it was given one."""

@@ -90,6 +90,24 @@ def as_png(ax: Axes) -> bytes:
     return buffer.getvalue()
 
 
+def on_any_ground(runs: Sequence[Run], metric: str = "loss") -> bytes:
+    """The overlay as a small PNG in dark lines without a ground, whatever style is the user's.
+
+    A dark page shows it with its colours turned.
+    """
+    from matplotlib import rc_context, rcParamsDefault
+
+    plain = {k: v for k, v in rcParamsDefault.items() if k.startswith(_LOOKS)}
+    with rc_context(
+        {**plain, "figure.figsize": (5.4, 4.0), "savefig.dpi": 120, "savefig.transparent": True}
+    ):
+        return as_png(overlay(runs, metric=metric))
+
+
+_LOOKS = ("axes.", "figure.", "font.", "grid.", "legend.", "lines.", "savefig.", "text.", "xtick.",
+          "ytick.")  # fmt: skip
+
+
 class _Drawing:
     """One figure in the making: which steps are shown, and how each run looks."""
 

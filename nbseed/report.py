@@ -201,6 +201,13 @@ def _mark(ended: Ended) -> tuple[str, str, str]:
     return "≠", "#d55e00", "differs from the first run"
 
 
+def mark_of(ended: Ended) -> tuple[str, str, tuple[str, ...]]:
+    """The sign of a run, the word for it, and the generators that ended elsewhere."""
+    sign, _, word = _mark(ended)
+    elsewhere = () if ended.base is None else compare(ended.base, ended.run).elsewhere
+    return sign, word, elsewhere
+
+
 def data(reports: list[Ended]) -> dict[str, Any]:
     """The runs as JSON values, so that a saved notebook holds the fingerprints."""
     return {"version": VERSION, "runs": [_data_of(ended) for ended in reports[-_SHOWN:]]}

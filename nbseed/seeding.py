@@ -85,6 +85,22 @@ def last_move() -> int:
     return _last_move
 
 
+def kept() -> Callable[[], None]:
+    """A call that brings back the seeding in force now, with its switches; moves no generator."""
+    force, now, move, was_on = _in_force, _now, _last_move, pinned.is_on()
+
+    def go_back() -> None:
+        global _in_force, _now, _last_move
+        _in_force, _now, _last_move = force, now, move
+        pinned.switch(was_on)  # its state is in the snapshot that belongs to this moment
+        if force is not None and force.deterministic:
+            determinism.switch_on()
+        else:
+            determinism.switch_off()
+
+    return go_back
+
+
 def check_seed(seed: object) -> int:
     """`seed` as an int; SeedError unless it is an integer from 0 to 2**32 - 1.
 
@@ -247,10 +263,9 @@ def isolated(seed: int | None = None) -> Iterator[None]:
     SeedError
         If `seed` is anything else; nothing has moved.
     """
-    global _now, _in_force, _last_move
+    global _in_force
     number = None if seed is None else check_seed(seed)
-    before, now, force, move = snapshot(), _now, _in_force, _last_move
-    was_on = pinned.is_on()
+    before, now, force, go_back = snapshot(), _now, _in_force, kept()
     try:
         if number is not None:
             seed_now(number)
@@ -258,12 +273,7 @@ def isolated(seed: int | None = None) -> Iterator[None]:
             _in_force = replace(inside, seed=number, each_cell=False, cell=None, before=None)
         yield
     finally:
-        _now, _in_force, _last_move = now, force, move
-        pinned.switch(was_on)  # a seed inside may have ended or begun it: its state is in `before`
-        if force is not None and force.deterministic:
-            determinism.switch_on()
-        else:
-            determinism.switch_off()
+        go_back()
         done = restore(before, strict=False)
         late = {name.partition(".")[0] for name in done.uncovered if not name.startswith("user:")}
         for room in generators.rooms():  # what arrived inside gets what it would have got outside

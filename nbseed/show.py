@@ -12,7 +12,7 @@ from IPython.core.error import UsageError
 from IPython.core.getipython import get_ipython
 from IPython.display import display
 
-from . import report, seeding
+from . import report
 from .checkpoints import CHECKPOINTS, Ended
 from .errors import NbseedError
 
@@ -42,37 +42,6 @@ def worded(method: _Method) -> _Method:
             return None
 
     return cast(_Method, call)
-
-
-def seeded_line(number: int, seeded: seeding.Seeded, each_cell: bool) -> str:
-    """What ``%seed`` reached, in one line, and a line for each switch that needs a word."""
-    parts = [f"seed {number}: {', '.join(seeded.names)} seeded"]
-    waiting = [name for name in seeded.imports if name in ("numpy", "torch")]
-    if waiting:
-        parts.append(f"{' and '.join(waiting)} when imported")
-    if seeded.devices:
-        parts.append(f"{' and '.join(seeded.devices)} when it starts")
-    if each_cell:
-        parts.append("each later cell under a seed of its own")
-    return "\n".join(["; ".join(parts), *(f"  note: {said}" for said in seeded.switches)])
-
-
-def in_force_line() -> str:
-    """What ``%seed`` alone says."""
-    regime = seeding.in_force()
-    if regime is None:
-        return "no seed in force; %seed N sets one"
-    options = [
-        said
-        for on, said in (
-            (regime.deterministic, "deterministic switches on"),
-            (regime.each_cell, "each cell under a seed of its own"),
-            (regime.strict, "entropy that no seed controls is an error"),
-            (regime.pin_entropy, "unseeded NumPy generators fed from it"),
-        )
-        if on
-    ]
-    return "; ".join([f"seed {regime.seed} in force", *options])
 
 
 def show_report(ended: list[Ended]) -> None:
@@ -113,6 +82,14 @@ def show_losses(shell: Any, name: str, args: Any) -> None:
         bundle["image/png"] = as_png(axes)
     bundle["text/plain"] = said
     display(bundle, raw=True, metadata=metadata)
+
+
+def show_panel(panel: Any) -> None:
+    """The panel, or in a terminal its text."""
+    if _is_terminal():
+        print(panel)
+    else:
+        display(panel)
 
 
 def _is_terminal() -> bool:

@@ -211,7 +211,7 @@ def restore(
         uncovered = [n for n in current if n not in reached and not _belongs(n, reached)]
     if strict and (missing or uncovered):
         raise CoverageError(_coverage(missing, uncovered))
-    _set_all(targets)
+    set_all(targets)
     set_now = tuple(generator.name for generator, _ in targets)
     return Restored(set_now, tuple(missing), tuple(uncovered), unfit)
 
@@ -234,7 +234,7 @@ def _coverage(missing: list[str], uncovered: list[str]) -> str:
     return f"{'; '.join(said)}; restore(..., strict=False) sets the others"
 
 
-def _set_all(targets: list[tuple[Generator, bytes]]) -> None:
+def set_all(targets: list[tuple[Generator, bytes]]) -> None:
     """Set checked states; on any error put back those already set, and raise.
 
     Python's own stream goes last: ``random.setstate`` either sets or does nothing, so that its

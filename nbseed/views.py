@@ -1,30 +1,37 @@
-"""The magics that look: ``%rng`` and ``%losses``."""
+"""The magics that look: ``%rng``, ``%losses`` and ``%rngpanel``."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
-from . import report, tables, why
+from . import actions, report, tables, why
 from .answer import Answer
 from .arguments import arguments, words_of
 from .checkpoints import CHECKPOINTS, Ended
-from .ledger import Ledger
-from .rewinding import left_out
-from .show import show_losses, worded
-from .snapshot import restore, snapshot
+from .ledger import LEDGER
+from .show import show_losses, show_panel, worded
+
+if TYPE_CHECKING:
+    from .panel.widget import Panel
+
+# How many names each action of %rng takes.
+_ACTIONS: dict[str, int | tuple[int, int]] = {
+    "show": 0, "list": 0, "checkpoint": 1, "restore": 1, "drop": 1, "diff": (1, 2), "sync": 1,
+    "why": (0, 1),
+}  # fmt: skip
 
 
 @magics_class
 class Views(Magics):
-    """``%rng`` and ``%losses``; they have no settings."""
+    """``%rng``, ``%losses`` and ``%rngpanel``; they have no settings."""
 
-    def __init__(self, shell: Any, ledger: Ledger) -> None:
+    def __init__(self, shell: Any) -> None:
         super().__init__(shell)
-        self.ledger = ledger
+        self.panel: Panel | None = None
 
     # -- %rng --------------------------------------------------------------------------------------
 
@@ -37,43 +44,43 @@ class Views(Magics):
 
             %rng                   the generators: fingerprints, who moved them last, draws
             %rng list              the checkpoints
+            %rng checkpoint NAME   take the checkpoint of the cell NAME here, without a run
             %rng restore NAME      put the generators back to a checkpoint
             %rng drop NAME         forget a checkpoint and its runs
             %rng diff A [B]        which generators differ between two checkpoints, or A and now
+            %rng sync SOURCE       give a device's state, as torch.cuda:0, to its sisters
             %rng why [NAME]        why the last run differs from the first: causes and remedies
         """
         words = words_of("rng", line)
         action, names = (words[0], words[1:]) if words else ("show", [])
-        actions = {"show": 0, "list": 0, "restore": 1, "drop": 1, "diff": (1, 2), "why": (0, 1)}
-        if action not in actions:
-            raise UsageError(f"%rng knows {', '.join(sorted(actions))}; got {action!r}")
-        wanted = actions[action]
+        if action not in _ACTIONS:
+            raise UsageError(f"%rng knows {', '.join(sorted(_ACTIONS))}; got {action!r}")
+        wanted = _ACTIONS[action]
         counts = wanted if isinstance(wanted, tuple) else (wanted,)
         if len(names) not in counts:
             raise UsageError(f"%rng {action} takes {_counted(counts)}, got {len(names)}")
         return getattr(self, f"_rng_{action}")(*names)
 
     def _rng_show(self) -> Any:
-        return tables.of_generators(self.ledger)
+        return tables.of_generators(LEDGER)
 
     def _rng_list(self) -> Any:
         return tables.of_checkpoints()
 
+    def _rng_checkpoint(self, name: str) -> None:
+        print(actions.checkpoint(name))
+
     def _rng_restore(self, name: str) -> None:
-        checkpoint = CHECKPOINTS.find(name)
-        done = restore(checkpoint.snapshot, strict=False)
-        print(f"restored {name}, {checkpoint.snapshot.fingerprint[:8]}: {', '.join(done.names)}")
-        for note in left_out(done):
-            print(f"  note: {note}")
+        print(actions.restore(name))
 
     def _rng_drop(self, name: str) -> None:
-        count = CHECKPOINTS.drop(name)
-        print(f"dropped {name}: {count} checkpoint{'' if count == 1 else 's'} and the runs")
+        print(actions.drop(name))
 
     def _rng_diff(self, first: str, second: str | None = None) -> None:
-        before = CHECKPOINTS.find(first).snapshot
-        after = snapshot() if second is None else CHECKPOINTS.find(second).snapshot
-        print(f"{first} and {second or 'now'}: {before.diff(after)}")
+        print(actions.compare(first, second))
+
+    def _rng_sync(self, source: str) -> None:
+        print(actions.synchronize(source))
 
     def _rng_why(self, name: str | None = None) -> Any:
         name = name or CHECKPOINTS.latest_name()
@@ -112,6 +119,23 @@ class Views(Magics):
         args = arguments(self.losses, line)
         name = args.name or CHECKPOINTS.latest_name()
         show_losses(self.shell, name, args)
+
+    # -- %rngpanel ---------------------------------------------------------------------------------
+
+    @worded
+    @line_magic
+    def rngpanel(self, line: str) -> None:
+        """Show the panel: every generator's state after each cell, and buttons for the magics.
+
+        Shown again it is the same panel in another place. ``nbseed.Panel()`` makes one of its own.
+        """
+        if line.strip():
+            raise UsageError(f"%rngpanel takes nothing, got {line.strip()!r}")
+        from .panel.widget import Panel
+
+        if self.panel is None or self.panel.is_closed:
+            self.panel = Panel()
+        show_panel(self.panel)
 
 
 def _counted(counts: tuple[int, ...]) -> str:

@@ -25,11 +25,11 @@ FLOORS = (
     "generators determinism losses draws",
     "snapshot inputs content carried watch",
     "seeding recording rewinding",
-    "run ledger arguments",
+    "run ledger arguments sync",
     "checkpoints outcome",
-    "why tables completion frames curves",
+    "why tables completion frames curves actions",
     "answer report overlay",
-    "show",
+    "show panel",
     "magics views",
     "extension",
     "__init__",
@@ -63,6 +63,7 @@ ROOMS = {
         "code process reach",
         "__init__",
     ),
+    "panel": ("__init__", "rows style history", "pages", "widget"),
     "cli": ("demo", "__init__"),
 }
 LEVEL_OF = {
@@ -75,18 +76,18 @@ LEVEL_OF = {
 EDGES = {
     "IPython": {
         "nbseed.__init__", "nbseed.arguments", "nbseed.completion", "nbseed.extension",
-        "nbseed.magics", "nbseed.show", "nbseed.views",
+        "nbseed.magics", "nbseed.panel.widget", "nbseed.show", "nbseed.views",
     },
     "traitlets": {"nbseed.magics"},
     "matplotlib": {"nbseed.overlay"},
     "mpl_toolkits": {"nbseed.overlay"},
-    "ipywidgets": {"nbseed.panel"},
+    "ipywidgets": {"nbseed.panel.widget"},
     "jupyter_client": {"nbseed.cli.demo"},
     "nbclient": {"nbseed.cli.demo"},
     "nbconvert": {"nbseed.cli.demo"},
     "nbformat": {"nbseed.cli.demo"},
 }  # fmt: skip
-LATE = {"torch", "numpy", "matplotlib", "mpl_toolkits", "ipywidgets"}
+LATE = {"torch", "numpy", "matplotlib", "mpl_toolkits"}
 FORBIDDEN = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve"}
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__"}
 
@@ -242,6 +243,7 @@ def test_every_module_says_what_it_is(name, tree):
 def test_the_public_names_are_these():
     assert sorted(nbseed.__all__) == [
         "NbseedError",
+        "Panel",
         "Run",
         "Snapshot",
         "fingerprints",

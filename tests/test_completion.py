@@ -32,7 +32,7 @@ OPTIONS = {
     "losses": ["--metric", "--last", "--log", "--save"],
 }
 NAMES = ["train", "test"]
-ACTIONS = ["show", "list", "restore", "drop", "diff", "why"]
+ACTIONS = ["show", "list", "checkpoint", "restore", "drop", "diff", "sync", "why"]
 WORDS = {
     "%seed ": OPTIONS["seed"],
     "%%seed ": OPTIONS["seed"],

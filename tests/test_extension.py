@@ -171,7 +171,7 @@ def test_a_load_adds_its_magics_and_one_of_each_part(
     }
     assert added == {
         "instances": ["NBSeed", "Views"],
-        "line magics": ["losses", "rng", "rngcheckpoint", "seed"],
+        "line magics": ["losses", "rng", "rngcheckpoint", "rngpanel", "seed"],
         "cell magics": ["rngcheckpoint", "seed"],
     }
     for kind in ("transformers before", "tree transformers", "matchers"):

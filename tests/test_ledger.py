@@ -101,7 +101,7 @@ def test_the_way_of_a_rewound_cell_is_what_is_known(ledger):
 
 def test_a_rewound_generator_that_stood_still_was_moved_by_the_rewind(ledger):
     cell(ledger, "[1]", random.random, known={"python": Draws("still")})
-    assert told(ledger) == {"python": ("[1]", "2 words")}
+    assert told(ledger) == {"python": ("[1]", "rewound")}
 
 
 # -- seeds -----------------------------------------------------------------------------------------

@@ -238,9 +238,10 @@ def test_looking_at_why_moves_nothing(notebook: Notebook) -> None:
 
 # -- wrong calls and help --------------------------------------------------------------------------
 
+KNOWN = "%rng knows checkpoint, diff, drop, list, restore, show, sync, why"
 USAGE = {
-    "%rng wrong": "%rng knows diff, drop, list, restore, show, why; got 'wrong'",
-    "%rng --wrong": "%rng knows diff, drop, list, restore, show, why; got '--wrong'",
+    "%rng wrong": f"{KNOWN}; got 'wrong'",
+    "%rng --wrong": f"{KNOWN}; got '--wrong'",
     "%rng restore": "%rng restore takes one name, got 0",
     "%rng list a": "%rng list takes no name, got 1",
     "%rng diff": "%rng diff takes one name or two names, got 0",

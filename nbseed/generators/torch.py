@@ -80,6 +80,12 @@ class DeviceGenerator:
     index: int
 
     @property
+    def model(self) -> str:
+        """What the device is called, once it has started: asking before would start it."""
+        ask = getattr(self.family.module, "get_device_name", None)
+        return str(ask(self.index)) if ask is not None and self.family.started else ""
+
+    @property
     def undo(self) -> Generator:
         """What to put back if a later part of a restore fails: before the start, the queue."""
         return self if self.family.started else self.family

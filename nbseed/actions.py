@@ -1,0 +1,93 @@
+"""What a magic or a button does to the generators and checkpoints: each does it, and says so."""
+
+from __future__ import annotations
+
+from . import seeding
+from .checkpoints import CHECKPOINTS
+from .errors import CheckpointError
+from .rewinding import left_out
+from .snapshot import restore as restore_snapshot
+from .snapshot import snapshot
+from .sync import kind_of, spans, sync
+
+
+def seed(
+    number: int,
+    deterministic: bool = False,
+    each_cell: bool = False,
+    strict: bool = False,
+    pin_entropy: bool = False,
+    cell: str | None = None,
+) -> str:
+    """``%seed N``: what was reached, in one line, and a line for each switch that needs a word."""
+    seeded = seeding.seed(
+        number,
+        deterministic=deterministic,
+        each_cell=each_cell,
+        strict=strict,
+        pin_entropy=pin_entropy,
+        cell=cell,
+    )
+    parts = [f"seed {number}: {', '.join(seeded.names)} seeded"]
+    waiting = [name for name in seeded.imports if name in ("numpy", "torch")]
+    if waiting:
+        parts.append(f"{' and '.join(waiting)} when imported")
+    if seeded.devices:
+        parts.append(f"{' and '.join(seeded.devices)} when it starts")
+    if each_cell:
+        parts.append("each later cell under a seed of its own")
+    return "\n".join(["; ".join(parts), *(f"  note: {said}" for said in seeded.switches)])
+
+
+def in_force() -> str:
+    """``%seed``: the seed in force and its options."""
+    regime = seeding.in_force()
+    if regime is None:
+        return "no seed in force; %seed N sets one"
+    options = [
+        said
+        for on, said in (
+            (regime.deterministic, "deterministic switches on"),
+            (regime.each_cell, "each cell under a seed of its own"),
+            (regime.strict, "entropy that no seed controls is an error"),
+            (regime.pin_entropy, "unseeded NumPy generators fed from it"),
+        )
+        if on
+    ]
+    return "; ".join([f"seed {regime.seed} in force", *options])
+
+
+def checkpoint(name: str) -> str:
+    """``%rng checkpoint NAME``: the checkpoint of the cell NAME is taken here, without a run."""
+    if not name.strip() or name.startswith("-"):
+        raise CheckpointError(f"a checkpoint needs a name, got {name!r}")
+    taken, notes = CHECKPOINTS.take(f"name:{name}", name)
+    said = [f"checkpoint {name} taken, {taken.fingerprint[:8]}: {', '.join(taken.states)}"]
+    return "\n".join([*said, *(f"  note: {note}" for note in notes)])
+
+
+def restore(name: str) -> str:
+    """``%rng restore NAME``: the generators go back to a checkpoint."""
+    kept = CHECKPOINTS.find(name).snapshot
+    done = restore_snapshot(kept, strict=False)
+    said = [f"restored {name}, {kept.fingerprint[:8]}: {', '.join(done.names)}"]
+    return "\n".join([*said, *(f"  note: {note}" for note in left_out(done))])
+
+
+def drop(name: str) -> str:
+    """``%rng drop NAME``: a checkpoint and its runs are forgotten."""
+    count = CHECKPOINTS.drop(name)
+    return f"dropped {name}: {count} checkpoint{'' if count == 1 else 's'} and the runs"
+
+
+def compare(first: str, second: str | None = None) -> str:
+    """``%rng diff A [B]``: which generators differ between two checkpoints, or A and now."""
+    before = CHECKPOINTS.find(first).snapshot
+    after = snapshot() if second is None else CHECKPOINTS.find(second).snapshot
+    return f"{first} and {second or 'now'}: {before.diff(after)}"
+
+
+def synchronize(source: str) -> str:
+    """``%rng sync SOURCE``: a device's state is given to its sisters."""
+    sisters = sync(source)
+    return f"{kind_of(source)}:{spans(sisters)} set to the state of {source}"
