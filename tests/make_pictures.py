@@ -1,28 +1,18 @@
 """Make the README's pictures anew: ``python tests/make_pictures.py``.
 
-Needs ``pip install jupyterlab playwright`` and Debian's ``chromium``. Runs JupyterLab on
-loopback in a temporary folder, types into it as a user would, and keeps what is seen in
-``notebooks/images``.
+Needs Debian's ``chromium``. Runs JupyterLab on loopback in a temporary folder, types into it as a
+user would, and keeps what is seen in ``notebooks/images``.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import secrets
-import socket
-import subprocess
-import sys
+import base64
 import tempfile
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
-from playwright.sync_api import Browser, Page, sync_playwright
+from browser import chromium, opened, served, write
+from playwright.sync_api import Browser
 
 IMAGES = Path(__file__).parent.parent / "notebooks" / "images"
 CELLS = [
@@ -56,92 +46,78 @@ for step in range(200):
     optimizer.step()""",
     "%rng why",
 ]
-
-
-@contextmanager
-def jupyterlab(folder: Path) -> Iterator[str]:
-    """The address of a JupyterLab that runs in `folder` and ends with the block."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    token = secrets.token_hex(8)
-    settings = folder / "settings" / "@jupyterlab" / "apputils-extension"
-    settings.mkdir(parents=True)
-    (settings / "notification.jupyterlab-settings").write_text(json.dumps({"fetchNews": "false"}))
-    environment = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
-        **{f"JUPYTER_{k}_DIR": str(folder / k) for k in ("CONFIG", "DATA", "RUNTIME")},
-        "IPYTHONDIR": str(folder / "ipython"),
-    }
-    server = subprocess.Popen(
-        [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--port={port}",
-         f"--IdentityProvider.token={token}", f"--notebook-dir={folder}"],
-        env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        address = f"http://127.0.0.1:{port}"
-        for _ in range(200):
-            try:
-                urllib.request.urlopen(f"{address}/api?token={token}")
-                break
-            except urllib.error.URLError:
-                time.sleep(0.2)
-        yield f"{address}/lab/tree/picture.ipynb?token={token}&reset"
-    finally:
-        server.terminate()
-        server.wait()
-
-
-def run(page: Page, index: int) -> None:
-    """Run a cell by its keys and wait until the kernel has answered."""
-    page.locator(".jp-CodeCell .cm-content").nth(index).click()
-    page.keyboard.press("Control+Enter")
-    page.wait_for_timeout(500)
-    page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]", timeout=60_000)
-    page.wait_for_timeout(500)
+PANEL = [
+    f"""%load_ext nbseed
+%seed 3
+import random, sys, torch
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from standin import Devices
+torch.cuda = Devices("cuda", 4)
+torch.cuda.get_device_name = lambda index: "NVIDIA H200"
+torch.cuda.init()
+torch.cuda.manual_seed_all(3)""",
+    "%rngpanel",
+    """%%rngcheckpoint train
+model = torch.nn.Linear(4, 1)
+for step in range(60):
+    x = torch.randn(32, 4)
+    loss = (model(x) - x.sum(1, keepdim=True)).abs().mean()
+    model.zero_grad()
+    loss.backward()
+    for p in model.parameters():
+        p.data -= 0.02 * p.grad""",
+    "random.random()",
+    "torch.cuda.draw(2)",
+    "torch.rand(3)",
+]
 
 
 def picture(address: str, browser: Browser, order: list[int], shown: list[int], name: str) -> None:
     """Run cells in an order, and keep a picture of some that stand below each other."""
-    page = browser.new_page(viewport={"width": 1100, "height": 1100}, device_scale_factor=2)
-    page.goto(address)
-    page.wait_for_selector(".jp-CodeCell", timeout=60_000)
-    page.wait_for_timeout(3000)
-    for index in order:
-        run(page, index)
-    page.mouse.click(700, 1050)
-    boxes = [page.locator(".jp-CodeCell").nth(index).bounding_box() for index in shown]
+    notebook = opened(browser, address)
+    notebook.run_all(*order)
+    notebook.page.mouse.click(700, 1550)
+    notebook.page.wait_for_timeout(500)
+    boxes = [notebook.cell(index).bounding_box() for index in shown]
     first, last = boxes[0], boxes[-1]
     assert first is not None
     assert last is not None
     height = last["y"] + last["height"] - first["y"]
     clip = {"x": first["x"], "y": first["y"], "width": 740, "height": height}
-    page.screenshot(path=IMAGES / name, clip=clip)  # type: ignore[arg-type]
-    page.close()
+    notebook.page.screenshot(path=IMAGES / name, clip=clip)  # type: ignore[arg-type]
+    notebook.page.close()
 
 
-def write(folder: str, name: str, texts: list[str]) -> None:
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(t) for t in texts])
-    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
-    nbformat.write(notebook, Path(folder, name))
+def panel(address: str, browser: Browser) -> None:
+    """The panel after a few cells, with one of four devices apart."""
+    notebook = opened(browser, address, width=900)
+    notebook.run_all(0, 1, 2, 5, 3, 2, 3, 5, 4)
+    notebook.page.wait_for_timeout(1500)
+    notebook.cell(1).locator(".nbseed-panel").screenshot(path=IMAGES / "panel.png")
+    notebook.page.close()
+
+
+def attach(path: Path, cell_id: str, name: str) -> None:
+    """Put a picture into a notebook's text cell: a copy of the notebook alone must show it."""
+    notebook = nbformat.read(path, 4)
+    cell = next(cell for cell in notebook.cells if cell.id == cell_id)
+    data = base64.b64encode((IMAGES / name).read_bytes()).decode()
+    cell.attachments = {name: {"image/png": data}}
+    nbformat.write(notebook, path)
 
 
 def main() -> None:
     IMAGES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
-        write(temporary, "picture.ipynb", CELLS)
-        write(temporary, "why.ipynb", DIFFERING)
-        with jupyterlab(Path(temporary)) as address:
-            browser = playwright.chromium.launch(
-                executable_path="/usr/bin/chromium",
-                args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-            )
-            picture(address, browser, [0, 1, 1], [1], "rerun.png")
-            other = address.replace("picture.ipynb", "why.ipynb")
-            picture(other, browser, [0, 1, 1, 2], [1, 2], "why.png")
-            browser.close()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        write(folder / "rerun.ipynb", CELLS)
+        write(folder / "why.ipynb", DIFFERING)
+        write(folder / "panel.ipynb", PANEL)
+        with served(folder) as address, chromium() as browser:
+            picture(address.format(name="rerun.ipynb"), browser, [0, 1, 1], [1], "rerun.png")
+            picture(address.format(name="why.ipynb"), browser, [0, 1, 1, 2], [1, 2], "why.png")
+            panel(address.format(name="panel.ipynb"), browser)
+    attach(IMAGES.parent / "01_quickstart.ipynb", "panel", "panel.png")
 
 
 if __name__ == "__main__":
