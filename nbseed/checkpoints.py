@@ -11,11 +11,12 @@ from typing import Any
 from . import determinism, rewinding, seeding
 from .carried import Carried
 from .errors import CheckpointError
-from .recording import BUDGET, Recording, Text
+from .recording import BUDGET, Recording
 from .rewinding import left_out
 from .run import Run
 from .seeding import Regime
 from .snapshot import Restored, Snapshot, restore, snapshot
+from .text import Text
 
 MAX_RUNS = 50
 """Runs kept for one cell; those that others of the same checkpoint are compared with stay."""

@@ -27,3 +27,7 @@ class RegistrationError(NbseedError, ValueError):
 
 class CheckpointError(NbseedError):
     """A checkpoint, run or option that does not exist."""
+
+
+class FileError(NbseedError, ValueError):
+    """A file that cannot be read or written, or holds something else; nothing was set."""

@@ -19,9 +19,9 @@ from .cells import FOLLOWS
 from .checkpoints import CHECKPOINTS
 from .frames import Frames, how_it_ended
 from .ledger import LEDGER
-from .reads import names_assigned, names_read, names_used
-from .recording import BUDGET, Text
+from .recording import BUDGET
 from .show import show_report, warn_of_fault, worded
+from .text import parsed, text_of
 
 MAX_REPEATS = 1000  # each is a copy of the body's tree
 
@@ -223,7 +223,7 @@ class NBSeed(Magics):
         # The same cell again: --runs, or %%timeit around it. What began inside it ends with it.
         frame.end_run(identity)
         tracked = names_of(args.track)
-        tree = self._parsed(body)
+        tree = parsed(body, self.shell.transform_cell)
         if tree is not None:
             check_tracked(tracked, tree)
         CHECKPOINTS.max_runs = self.max_runs
@@ -232,7 +232,7 @@ class NBSeed(Magics):
         running = CHECKPOINTS.begin(
             identity,
             name,
-            self._text(frame.text, body, tree, tracked),
+            text_of(frame.text, body, tree, self.shell.transform_cell, self.shell.user_ns, tracked),
             self.shell.user_ns,
             carry=names_of(args.carry, "--with"),
             reset=args.reset and identity not in frame.begun,
@@ -277,26 +277,6 @@ class NBSeed(Magics):
             return expanded
         except Exception:  # IPython leaves such a line as it is, too
             return line
-
-    def _text(
-        self, cell: str, body: str, tree: ast.Module | None, tracked: tuple[str, ...]
-    ) -> Text:
-        """What is known of a body: its Python on the cell's own lines, and its variables."""
-        if tree is None:
-            return Text(body, tracked=tracked)
-        above = cell[: len(cell) - len(body)].count("\n") if cell.endswith(body) else 0
-        source = "\n" * above + self.shell.transform_cell(body)
-        if cells.runs_a_script(tree):
-            everything = tuple(self.shell.user_ns)
-            return Text(body, source, everything, everything, (), tracked)
-        return Text(body, source, names_read(tree), names_used(tree), names_assigned(tree), tracked)
-
-    def _parsed(self, body: str) -> ast.Module | None:
-        try:
-            tree: ast.Module = ast.parse(self.shell.transform_cell(body))
-            return tree
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
 
     # -- scopes that end with the cell -------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from .inputs import own_modules, reached, sources
 from .probe import Probe
 from .snapshot import Snapshot
 from .surroundings import surroundings
+from .text import Text
 from .unreached import processes_alive, unreached
 
 BUDGET = 0.05
@@ -21,30 +22,6 @@ BUDGET = 0.05
 
 VALUE = "the cell's value"
 """Under this name the value of a cell's last expression is compared."""
-
-
-@dataclass(frozen=True)
-class Text:
-    """A cell's code, and what its syntax tells.
-
-    Attributes
-    ----------
-    body
-        The cell below its magic, as typed.
-    source
-        The same as Python, on the cell's own lines; "" if it is none.
-    reads, uses, assigns
-        Variables that it reads before it assigns them; all that it mentions; those it assigns.
-    tracked
-        Variables whose assignments are recorded.
-    """
-
-    body: str
-    source: str = ""
-    reads: tuple[str, ...] = ()
-    uses: tuple[str, ...] = ()
-    assigns: tuple[str, ...] = ()
-    tracked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,11 @@ MODULES = {
 # on one floor do not know each other. A package is one room of the house.
 FLOORS = (
     "errors imports cells reads patches signs unreached probe twister surroundings",
-    "generators determinism losses draws",
+    "generators determinism losses draws text",
     "snapshot inputs content carried watch",
     "seeding recording rewinding",
     "run ledger arguments sync",
-    "checkpoints outcome",
+    "checkpoints outcome archive",
     "why tables completion frames curves actions",
     "answer report overlay",
     "show panel",

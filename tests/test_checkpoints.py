@@ -15,9 +15,9 @@ import nbseed
 from nbseed import generators, losses, seeding, watch
 from nbseed.checkpoints import Checkpoint, Checkpoints, left_out
 from nbseed.errors import CheckpointError
-from nbseed.recording import Text
 from nbseed.run import Run
 from nbseed.snapshot import Restored, snapshot
+from nbseed.text import Text
 
 
 @pytest.fixture
@@ -516,7 +516,7 @@ def test_numpy_that_comes_with_the_first_recorded_values_is_in_the_checkpoint():
         import sys
         from nbseed import losses, seeding
         from nbseed.checkpoints import Checkpoints
-        from nbseed.recording import Text
+        from nbseed.text import Text
 
         seeding.seed(3)
         store = Checkpoints()

@@ -14,8 +14,9 @@ import pytest
 
 from nbseed import losses, watch
 from nbseed.draws import Draws
-from nbseed.recording import BUDGET, VALUE, Observed, Recording, Text, drawn
+from nbseed.recording import BUDGET, VALUE, Observed, Recording, drawn
 from nbseed.snapshot import Snapshot, snapshot
+from nbseed.text import Text
 from nbseed.unreached import ITERATOR
 
 

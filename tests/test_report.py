@@ -13,8 +13,9 @@ import pytest
 from nbseed import content, report
 from nbseed.checkpoints import Checkpoints, Ended
 from nbseed.draws import Draws
-from nbseed.recording import Observed, Text
+from nbseed.recording import Observed
 from nbseed.run import Run
+from nbseed.text import Text
 from nbseed.watch import Call
 from nbseed.watch.site import Site
 

@@ -13,8 +13,8 @@ from nbseed import generators, seeding, tables
 from nbseed.checkpoints import CHECKPOINTS
 from nbseed.draws import Draws
 from nbseed.ledger import Ledger
-from nbseed.recording import Text
 from nbseed.tables import Table
+from nbseed.text import Text
 
 
 def rows_of(page):
