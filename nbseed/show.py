@@ -84,13 +84,5 @@ def show_losses(shell: Any, name: str, args: Any) -> None:
     display(bundle, raw=True, metadata=metadata)
 
 
-def show_panel(panel: Any) -> None:
-    """The panel, or in a terminal its text."""
-    if _is_terminal():
-        print(panel)
-    else:
-        display(panel)
-
-
 def _is_terminal() -> bool:
     return not hasattr(get_ipython(), "kernel")

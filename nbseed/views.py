@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
+from IPython.display import display
 
 from . import actions, report, tables, why
 from .answer import Answer
 from .arguments import arguments, words_of
 from .checkpoints import CHECKPOINTS, Ended
 from .ledger import LEDGER
-from .show import show_losses, show_panel, worded
+from .show import show_losses, worded
 
 if TYPE_CHECKING:
     from .panel.widget import Panel
@@ -135,7 +136,7 @@ class Views(Magics):
 
         if self.panel is None or self.panel.is_closed:
             self.panel = Panel()
-        show_panel(self.panel)
+        display(self.panel)
 
 
 def _counted(counts: tuple[int, ...]) -> str:

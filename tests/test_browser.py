@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -76,6 +76,14 @@ class Front:
         cell = self.page.locator("td", has_text=re.compile(rf"^{re.escape(name)}(?!\d)"))
         row = self.panel.locator("tr", has=cell)
         return row.locator("code").inner_text()
+
+    def becomes(self, name: str, wanted: Callable[[str], bool]) -> None:
+        """Wait until the panel shows such a state: it comes a message after the status line."""
+        for _ in range(100):
+            if wanted(self.state(name)):
+                return
+            self.page.wait_for_timeout(100)
+        raise AssertionError(f"{name} stays at {self.state(name)}")
 
     def status(self, wanted: str) -> None:
         """Wait until the status line holds a text."""
@@ -154,11 +162,10 @@ def test_restore_goes_back_and_says_so_and_undo_takes_it_back(front: Front) -> N
     front.panel.get_by_role("combobox").first.select_option("train")
     front.click("Restore")
     front.status("restored train, ")
-    back = front.state("python")
-    assert back != here
+    front.becomes("python", lambda state: state != here)
     front.click("Undo")
     front.status("undone")
-    assert front.state("python") == here
+    front.becomes("python", lambda state: state == here)
 
 
 def test_devices_that_part_are_seen_and_sync_brings_them_together(front: Front) -> None:
@@ -166,13 +173,15 @@ def test_devices_that_part_are_seen_and_sync_brings_them_together(front: Front) 
     front.see("torch.cuda: 4 devices, all in step")
     front.run("part")
     front.see("torch.cuda: 4 devices, not in step: 1 apart")
+    step = front.state("torch.cuda:0")
+    front.becomes("torch.cuda:1", lambda state: state != step)
     parted = front.state("torch.cuda:1")
-    assert parted != front.state("torch.cuda:0")
     front.panel.get_by_role("combobox").nth(1).select_option("torch.cuda:1")
     front.click("Sync")
     front.status("torch.cuda:0, 2, 3 set to the state of torch.cuda:1")
     front.see("torch.cuda: 4 devices, all in step")
-    assert {front.state(f"torch.cuda:{index}") for index in range(4)} == {parted}
+    for index in range(4):
+        front.becomes(f"torch.cuda:{index}", lambda state: state == parted)
 
 
 def test_an_error_is_read_in_the_status_line(front: Front) -> None:
@@ -301,6 +310,31 @@ def test_after_a_reload_of_the_page_it_goes_on(front: Front) -> None:
     assert front.state("python") == before
     front.run("draw")
     assert front.state("python") != before
+
+
+def test_a_saved_notebook_that_is_opened_later_shows_the_table(
+    front: Front, application: str
+) -> None:
+    output = front.notebook.cell(ORDER.index("panel")).locator(".jp-OutputArea").first
+    table = output.locator(".nbseed-saved")
+    assert table.count() == 1
+    assert not table.is_visible()  # the panel is there
+    front.command("docmanager:save")
+    front.page.wait_for_timeout(1000)
+    front.command("notebook:shutdown-kernel")
+    front.page.wait_for_timeout(1000)
+    front.page.reload()
+    table.wait_for(state="visible", timeout=60_000)
+    assert front.panel.count() == 0
+    assert "seed 3 in force" in table.inner_text()
+    assert re.search(r"torch\.cpu\s+[0-9a-f]{8}", table.inner_text())
+    assert "when it is run again" in table.inner_text()
+    output.screenshot(path=PICTURES / f"{application}-saved.png")
+    front.page.wait_for_selector(
+        ".jp-Notebook-ExecutionIndicator[data-status=idle], .jp-NotebookKernelStatus-idle, "
+        ".jp-NotebookKernelLogo",
+        timeout=60_000, state="attached",
+    )  # fmt: skip
 
 
 def test_after_a_restart_of_the_kernel_it_is_shown_anew(front: Front) -> None:

@@ -17,6 +17,7 @@ import nbformat
 import papermill
 import pytest
 from kernel import Kernel
+from nbconvert import HTMLExporter
 from nbformat.v4 import new_code_cell, new_notebook
 
 from nbseed.report import MIME
@@ -303,3 +304,29 @@ def test_a_plain_terminal_prints_the_line(tmp_path: Path) -> None:
     assert "train, run 2: rewound to ########; same draws" in said
     assert done.stdout.count(": 0.23796462709189137") == 2
     assert "object" not in done.stdout
+
+
+# -- the panel -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cell", ["%rngpanel", "import nbseed\nnbseed.Panel()"])
+def test_the_panel_has_a_table_beside_it_for_where_no_widget_can_be(
+    kernel: Kernel, cell: str
+) -> None:
+    kernel.ok("%seed 3")
+    live, table = kernel.ok(cell).bundles
+    assert set(live) == {"application/vnd.jupyter.widget-view+json", "text/plain"}
+    assert live["text/plain"] == ""
+    assert set(table) == {"text/html", "text/plain"}
+    assert table["text/plain"].splitlines()[0] == "seed 3 in force"
+    assert table["text/html"].startswith('<div class="nbseed-saved">')
+    assert ".nbseed-saved" not in re.findall("<style>.*?</style>", table["text/html"], re.S)[0]
+
+
+def test_a_page_made_of_a_notebook_shows_the_panels_table(tmp_path: Path) -> None:
+    cells = [new_code_cell(text) for text in ("%load_ext nbseed", "%seed 3", "%rngpanel")]
+    notebook = nbclient.execute(new_notebook(cells=cells), cwd=str(tmp_path))
+    notebook.metadata.pop("widgets", None)
+    page, _ = HTMLExporter().from_notebook_node(notebook)
+    assert page.count("generator</th>") == 1
+    assert "when it is run again" in page

@@ -11,7 +11,7 @@ from ..curves import Comparison, outcome_of
 from ..sync import families, kind_of, spans
 from .history import Column, History
 from .rows import MANY, Now, Row
-from .style import CSS, LINE, THIN, swatch
+from .style import CSS, LINE, LIVE, THIN, swatch
 
 _STATIC = 60  # columns of a page that cannot be scrolled by the panel
 
@@ -21,9 +21,9 @@ def framed(inner: str) -> str:
     return f'<div class="nbseed">{inner}</div>'
 
 
-def style() -> str:
-    """The style sheet."""
-    return f"<style>{CSS}</style>"
+def style(live: bool = False) -> str:
+    """The style sheet; that of the live panel hides its stand-in."""
+    return f"<style>{CSS}{LIVE if live else ''}</style>"
 
 
 # -- the rows --------------------------------------------------------------------------------------
@@ -190,6 +190,14 @@ def static(now: Now, history: History) -> str:
         parts = "".join(_column(column, history.lines) for column in columns)
         ribbon = f'<div class="r">{lines(history.lines)}{parts}</div>'
     return f"{style()}{heading(now)}{table(now)}{framed(ribbon)}"
+
+
+def saved(now: Now, history: History) -> str:
+    """The same, as what a notebook shows that is opened later."""
+    said = "as it was when it was shown; the cell shows the live panel when it is run again"
+    return (
+        f'<div class="nbseed-saved">{static(now, history)}{framed(f"<small>{said}</small>")}</div>'
+    )
 
 
 def text(now: Now) -> str:

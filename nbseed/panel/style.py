@@ -57,11 +57,12 @@ CSS = (
 .nbseed{color:inherit;font-size:13px;line-height:1.4}
 .nbseed table{border-collapse:collapse;width:100%;margin:2px 0;color:inherit;font-size:12px;
  table-layout:auto;border:none}
-.nbseed td,.nbseed th{text-align:left;padding:2px 8px 2px 2px;vertical-align:top;
+.nbseed tr{background:none!important}
+.nbseed td,.nbseed th{text-align:left!important;padding:2px 8px 2px 2px;vertical-align:top;
  border:none;background:none;max-width:none;white-space:normal}
 .nbseed th{font-weight:600;opacity:.8;border-bottom:1px solid currentColor}
 .nbseed code{font-family:ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;font-size:12px;
- background:none;color:inherit;padding:0;white-space:nowrap}
+ background:none!important;color:inherit;padding:0!important;white-space:nowrap}
 .nbseed small{opacity:.75;font-size:11px;display:block}
 .nbseed .g{border:1px solid currentColor;border-radius:3px;padding:0 4px;font-weight:700;
  font-size:11px;margin-left:4px}
@@ -97,3 +98,6 @@ CSS = (
     + _DARK.format(".nbseed img")
     + "{filter:invert(1) hue-rotate(180deg)}\n"
 )
+
+LIVE = ".nbseed-saved,.jp-OutputArea-child:has(.nbseed-saved){display:none}"
+"""Hides the table that a saved notebook shows, as long as the panel itself is there."""

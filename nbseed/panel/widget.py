@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from IPython.core.error import UsageError
+from IPython.core.getipython import get_ipython
+from IPython.display import DisplayHandle, display
 from ipywidgets import HTML, Box, Button, Dropdown, HBox, Text, ToggleButton, VBox
 
 from .. import actions, seeding
@@ -50,10 +52,11 @@ class Panel(VBox):  # type: ignore[misc]
         self._shown: Column | None = None
         self._undo: Callable[[], None] | None = None
         self._names: list[str] = []  # of the ribbon's lines, as they are shown
+        self._stand_ins: list[DisplayHandle] = []
         controls = self._controls()
         super().__init__(
             [
-                HTML(pages.style()),
+                HTML(pages.style(live=True)),
                 self._heading,
                 self._table,
                 self._lines_and_ribbon(),
@@ -287,6 +290,9 @@ class Panel(VBox):  # type: ignore[misc]
         for part in [*parts, *filter(None, looks)]:
             part.close()
         super().close()
+        for stand_in in self._stand_ins:
+            stand_in.update({"text/plain": ""}, raw=True)
+        self._stand_ins.clear()
 
     def __repr__(self) -> str:
         return "<closed panel>" if self.is_closed else pages.text(now())
@@ -297,6 +303,24 @@ class Panel(VBox):  # type: ignore[misc]
         data, *rest = bundle if isinstance(bundle, tuple) else (bundle,)
         data = {**data, "text/plain": pages.text(seen), "text/html": pages.static(seen, _history)}
         return (data, *rest) if rest else data
+
+    def _ipython_display_(self) -> None:
+        """Two outputs: the live panel, and the table that stands in where it cannot be.
+
+        A front end that knows widgets shows a widget or an error, and never what else is in the
+        same output; so the table has an output of its own, which the live panel hides.
+        """
+        if not hasattr(get_ipython(), "kernel"):
+            print(self)
+            return
+        bundle = super()._repr_mimebundle_()
+        data, *_ = bundle if isinstance(bundle, tuple) else (bundle,)
+        display({**data, "text/plain": ""}, raw=True)
+        seen = now()
+        page = {"text/html": pages.saved(seen, _history), "text/plain": pages.text(seen)}
+        stand_in = display(page, raw=True, display_id=True)
+        if stand_in is not None:
+            self._stand_ins.append(stand_in)
 
 
 def close_all() -> None:
