@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from . import seeding
+from collections.abc import Iterable
+from pathlib import Path
+
+from . import generators, seeding, snapshot_file
 from .checkpoints import CHECKPOINTS
-from .errors import CheckpointError
+from .errors import CheckpointError, StateError
+from .imports import is_imported
 from .rewinding import left_out
+from .snapshot import Snapshot, plan, snapshot
 from .snapshot import restore as restore_snapshot
-from .snapshot import snapshot
 from .sync import kind_of, spans, sync
 
 
@@ -85,6 +89,53 @@ def compare(first: str, second: str | None = None) -> str:
     before = CHECKPOINTS.find(first).snapshot
     after = snapshot() if second is None else CHECKPOINTS.find(second).snapshot
     return f"{first} and {second or 'now'}: {before.diff(after)}"
+
+
+def save(path: str) -> str:
+    """``%rng save FILE``: the state of every generator, in a file."""
+    taken, regime = snapshot(), seeding.in_force()
+    taken.save(path, None if regime is None else regime.seed)
+    said = [f"saved {path}, {taken.fingerprint[:8]}: {', '.join(taken.states)}"]
+    return "\n".join([*said, *(f"  note: {note}" for note in taken.notes)])
+
+
+def load(path: str, partial: bool = False) -> str:
+    """``%rng load FILE``: the generators go to the states in a file, all of them or none.
+
+    With `partial` those go that are there and fit.
+    """
+    stored = snapshot_file.read(Path(path).expanduser())
+    taken = Snapshot.of(stored)
+    wanted = plan(taken)
+    reasons = [*wanted.unfit.values(), *_absent(wanted.missing)]
+    if reasons and not (partial and wanted.targets):
+        ways = "; --partial sets the others" if wanted.targets else ""
+        raise StateError(f"{path} was not loaded: {'; '.join(reasons)}{ways}")
+    done = wanted.carry_out()
+    under = "" if stored.seed is None else f"; saved under seed {stored.seed}"
+    said = [f"loaded {path}, {taken.fingerprint[:8]}: {', '.join(done.names)}{under}"]
+    notes = [f"not set: {reason}" for reason in reasons] + list(taken.notes)
+    if done.uncovered:
+        notes.append(f"not in the file: {', '.join(done.uncovered)}")
+    return "\n".join([*said, *(f"  note: {note}" for note in notes)])
+
+
+def _absent(names: Iterable[str]) -> list[str]:
+    """Why generators are not there, a phrase for each reason."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        library = name.partition(".")[0]
+        known = library in {room.library for room in generators.rooms()}
+        if name.startswith("user:"):
+            reason = "no such variable"
+        elif known and not is_imported(library):
+            reason = f"{library} is not imported"
+        elif known:
+            reason = "no such device"
+        else:
+            reason = "not registered"
+        found.setdefault(reason, []).append(name.removeprefix("user:"))
+    return [f"{', '.join(held)} ({reason})" for reason, held in found.items()]
 
 
 def synchronize(source: str) -> str:

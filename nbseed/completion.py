@@ -16,7 +16,7 @@ _OPTIONS = {
     "losses": ("--metric", "--last", "--log", "--save"),
     "rng": (),
 }
-_ACTIONS = ("show", "list", "checkpoint", "restore", "drop", "diff", "sync", "why")
+_ACTIONS = ("show", "list", "checkpoint", "restore", "drop", "diff", "save", "load", "sync", "why")
 _HEAD = re.compile(r"\s*%{1,2}(seed|rngcheckpoint|losses|rng)\s+(.*)")
 
 

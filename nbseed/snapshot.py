@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import functools
-import hashlib
+import os
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from . import generators
+from . import determinism, generators, snapshot_file
 from .errors import CoverageError, StateError
+from .fingerprint import of_state, of_states
 from .generators import Generator
-
-
-def fingerprint(state: bytes) -> str:
-    """32 hex digits: BLAKE2b of a state with a 128-bit digest (RFC 7693)."""
-    return hashlib.blake2b(state, digest_size=16).hexdigest()
-
+from .snapshot_file import Stored
 
 # The last fingerprint by generator. Most generators do not move from one snapshot to the next, and
 # comparing two states takes a hundredth of the time of a hash.
@@ -29,7 +26,7 @@ def _latest_or_new(name: str, state: bytes) -> str:
         return known[1]
     if len(_latest) >= 1000:
         _latest.clear()
-    found = fingerprint(state)
+    found = of_state(state)
     _latest[name] = (state, found)
     return found
 
@@ -85,17 +82,8 @@ class Snapshot:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """32 hex digits over the sorted (name, state) pairs.
-
-        BLAKE2b, 128 bits, of name and state in UTF-8 and raw bytes, each behind its length as 8
-        little-endian bytes, so that no two lists of pairs give the same text.
-        """
-        digest = hashlib.blake2b(digest_size=16)
-        for name in sorted(self.states):
-            for part in (name.encode(), self.states[name]):
-                digest.update(len(part).to_bytes(8, "little"))
-                digest.update(part)
-        return digest.hexdigest()
+        """32 hex digits over the sorted (name, state) pairs."""
+        return of_states(self.states)
 
     def diff(self, other: Snapshot) -> Difference:
         """Which generators are in another state, or missing, in `other`."""
@@ -110,8 +98,73 @@ class Snapshot:
         """This snapshot with generators that came to be after it."""
         return Snapshot({**states, **self.states}, self.notes)
 
+    def save(self, path: str | os.PathLike[str], seed: int | None = None) -> None:
+        """Write it to a file, in one step: all of it is there afterwards, or nothing has changed.
+
+        Parameters
+        ----------
+        path
+            The file; one that holds no snapshot is not replaced.
+        seed
+            The seed in force, to be noted in it.
+
+        Raises
+        ------
+        FileError
+            If it cannot be written.
+        """
+        snapshot_file.write(Path(path).expanduser(), self.to_store(seed))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Snapshot:
+        """The snapshot in a file, checked; no generator has moved.
+
+        Its notes also say which libraries and devices were others when it was saved.
+
+        Raises
+        ------
+        FileError
+            If it cannot be read, is damaged, or is no snapshot.
+        """
+        return cls.of(snapshot_file.read(Path(path).expanduser()))
+
+    def to_store(self, seed: int | None = None) -> Stored:
+        """What a file holds of it."""
+        versions, models = _surroundings()
+        kept = {name: model for name, model in models.items() if name in self.states}
+        return Stored(self.states, seed, versions, kept, self.notes)
+
+    @classmethod
+    def of(cls, stored: Stored) -> Snapshot:
+        """The snapshot that a file holds."""
+        versions, models = _surroundings()
+        others = [
+            f"saved with {name} {version}, here {versions[name]}"
+            for name, version in stored.versions.items()
+            if versions.get(name, version) != version
+        ]
+        others += [
+            f"{name} was a {model}, here it is a {models[name]}: its draws may differ"
+            for name, model in stored.models.items()
+            if models.get(name, model) != model
+        ]
+        return cls(stored.states, tuple(dict.fromkeys([*stored.notes, *others])))
+
     def __repr__(self) -> str:
         return f"<Snapshot {self.fingerprint[:8]}: {', '.join(self.states) or 'no generators'}>"
+
+
+def _surroundings() -> tuple[dict[str, str], dict[str, str]]:
+    """The versions of Python and the imported libraries, and what devices are called."""
+    switches = determinism.switches()
+    versions = {
+        name.removesuffix(" version"): str(value)
+        for name, value in switches.items()
+        if name == "python" or name.endswith(" version")
+    }
+    existing = generators.existing(()).generators
+    models = {name: str(getattr(g, "model", "")) for name, g in existing.items()}
+    return versions, {name: model for name, model in models.items() if model}
 
 
 def snapshot(names: Iterable[str] | None = None) -> Snapshot:
@@ -186,6 +239,40 @@ def restore(
     """
     if not isinstance(snapshot, Snapshot):
         raise StateError(f"restore() takes a Snapshot, got {type(snapshot).__name__}")
+    found = plan(snapshot, names)
+    if strict and found.unfit:
+        raise StateError(next(iter(found.unfit.values())))
+    if strict and (found.missing or found.uncovered):
+        raise CoverageError(_coverage(found.missing, found.uncovered))
+    return found.carry_out()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a restore would do: nothing has moved yet.
+
+    Attributes
+    ----------
+    targets
+        Generators and the states that fit them.
+    missing, uncovered, unfit
+        As of `Restored`.
+    """
+
+    targets: list[tuple[Generator, bytes]]
+    missing: tuple[str, ...]
+    uncovered: tuple[str, ...]
+    unfit: Mapping[str, str]
+
+    def carry_out(self) -> Restored:
+        """Set all targets or none."""
+        set_all(self.targets)
+        set_now = tuple(generator.name for generator, _ in self.targets)
+        return Restored(set_now, self.missing, self.uncovered, self.unfit)
+
+
+def plan(snapshot: Snapshot, names: Iterable[str] | None = None) -> Plan:
+    """Which generators could be put back to a snapshot, and which not; every state is checked."""
     current = generators.existing(names).generators
     targets: list[tuple[Generator, bytes]] = []
     missing: list[str] = []
@@ -200,8 +287,6 @@ def restore(
                 raise StateError(f"{name}: the state is a {type(state).__name__}, expected bytes")
             generator.check_state(state)
         except StateError as error:
-            if strict:
-                raise
             unfit[name] = str(error)
         else:
             targets.append((generator, state))
@@ -209,11 +294,7 @@ def restore(
     if current.keys() != snapshot.states.keys() or missing:
         reached = {generator.name for generator, _ in targets} | set(unfit)
         uncovered = [n for n in current if n not in reached and not _belongs(n, reached)]
-    if strict and (missing or uncovered):
-        raise CoverageError(_coverage(missing, uncovered))
-    set_all(targets)
-    set_now = tuple(generator.name for generator, _ in targets)
-    return Restored(set_now, tuple(missing), tuple(uncovered), unfit)
+    return Plan(targets, tuple(missing), tuple(uncovered), unfit)
 
 
 def _named(names: Iterable[str]) -> str:
@@ -225,7 +306,7 @@ def _belongs(name: str, reached: set[str]) -> bool:
     return name.rpartition(":")[0] in reached or any(n.startswith(f"{name}:") for n in reached)
 
 
-def _coverage(missing: list[str], uncovered: list[str]) -> str:
+def _coverage(missing: Iterable[str], uncovered: Iterable[str]) -> str:
     said = []
     if missing:
         said.append(f"no longer there: {', '.join(missing)}")

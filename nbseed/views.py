@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
 # How many names each action of %rng takes.
 _ACTIONS: dict[str, int | tuple[int, int]] = {
-    "show": 0, "list": 0, "checkpoint": 1, "restore": 1, "drop": 1, "diff": (1, 2), "sync": 1,
-    "why": (0, 1),
+    "show": 0, "list": 0, "checkpoint": 1, "restore": 1, "drop": 1, "diff": (1, 2), "save": 1,
+    "load": (1, 2), "sync": 1, "why": (0, 1),
 }  # fmt: skip
+
+_FILES = {"save": "FILE", "load": "FILE [--partial]"}
 
 
 @magics_class
@@ -49,6 +51,9 @@ class Views(Magics):
             %rng restore NAME      put the generators back to a checkpoint
             %rng drop NAME         forget a checkpoint and its runs
             %rng diff A [B]        which generators differ between two checkpoints, or A and now
+            %rng save FILE         write the state of every generator to a file
+            %rng load FILE         put the generators to the states in a file, all or none;
+                                   with --partial those that are there and fit
             %rng sync SOURCE       give a device's state, as torch.cuda:0, to its sisters
             %rng why [NAME]        why the last run differs from the first: causes and remedies
         """
@@ -59,7 +64,8 @@ class Views(Magics):
         wanted = _ACTIONS[action]
         counts = wanted if isinstance(wanted, tuple) else (wanted,)
         if len(names) not in counts:
-            raise UsageError(f"%rng {action} takes {_counted(counts)}, got {len(names)}")
+            takes = _FILES.get(action) or _counted(counts)
+            raise UsageError(f"%rng {action} takes {takes}, got {len(names)}")
         return getattr(self, f"_rng_{action}")(*names)
 
     def _rng_show(self) -> Any:
@@ -79,6 +85,15 @@ class Views(Magics):
 
     def _rng_diff(self, first: str, second: str | None = None) -> None:
         print(actions.compare(first, second))
+
+    def _rng_save(self, path: str) -> None:
+        print(actions.save(path))
+
+    def _rng_load(self, *words: str) -> None:
+        paths = [word for word in words if word != "--partial"]
+        if len(paths) != 1:
+            raise UsageError(f"%rng load takes {_FILES['load']}, got {' '.join(words)}")
+        print(actions.load(paths[0], partial="--partial" in words))
 
     def _rng_sync(self, source: str) -> None:
         print(actions.synchronize(source))

@@ -21,8 +21,9 @@ MODULES = {
 # From the ground up: a module imports from the floors below its own, and from none above. Modules
 # on one floor do not know each other. A package is one room of the house.
 FLOORS = (
-    "errors imports cells reads patches signs unreached probe twister surroundings",
-    "generators determinism losses draws text",
+    "errors imports cells reads patches signs unreached probe twister surroundings fingerprint",
+    "files",
+    "generators determinism losses draws text snapshot_file",
     "snapshot inputs content carried watch",
     "seeding recording rewinding",
     "run ledger arguments sync",
@@ -82,6 +83,7 @@ EDGES = {
     "matplotlib": {"nbseed.overlay"},
     "mpl_toolkits": {"nbseed.overlay"},
     "ipywidgets": {"nbseed.panel.widget"},
+    "safetensors": {"nbseed.snapshot_file"},
     "jupyter_client": {"nbseed.cli.demo"},
     "nbclient": {"nbseed.cli.demo"},
     "nbconvert": {"nbseed.cli.demo"},

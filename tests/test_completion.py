@@ -32,7 +32,7 @@ OPTIONS = {
     "losses": ["--metric", "--last", "--log", "--save"],
 }
 NAMES = ["train", "test"]
-ACTIONS = ["show", "list", "checkpoint", "restore", "drop", "diff", "sync", "why"]
+ACTIONS = ["show", "list", "checkpoint", "restore", "drop", "diff", "save", "load", "sync", "why"]
 WORDS = {
     "%seed ": OPTIONS["seed"],
     "%%seed ": OPTIONS["seed"],

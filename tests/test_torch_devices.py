@@ -394,12 +394,12 @@ DAMAGED = [
     (
         "torch.cuda",
         b'{"first":null,"seed":3,"states":{"1":"00ff"}}',
-        "torch.cuda:1: not a state of a CUDA generator (2 bytes)",
+        "torch.cuda:1: 2 bytes, expected 16",
     ),
     (
         "torch.cuda:1",
         STATE.pack(3, 5),
-        "torch.cuda:1: not a state of a CUDA generator (16 bytes)",
+        "torch.cuda:1: not a state of a CUDA generator",
     ),
 ]
 

@@ -238,7 +238,7 @@ def test_looking_at_why_moves_nothing(notebook: Notebook) -> None:
 
 # -- wrong calls and help --------------------------------------------------------------------------
 
-KNOWN = "%rng knows checkpoint, diff, drop, list, restore, show, sync, why"
+KNOWN = "%rng knows checkpoint, diff, drop, list, load, restore, save, show, sync, why"
 USAGE = {
     "%rng wrong": f"{KNOWN}; got 'wrong'",
     "%rng --wrong": f"{KNOWN}; got '--wrong'",

@@ -328,13 +328,15 @@ def _available(kind: str, module: Any) -> bool:
 
 def _check_length(name: str, state: bytes, expected: int) -> None:
     if len(state) != expected:
-        raise StateError(f"{name}: {len(state)} bytes, expected {expected}")
+        old = ", as torch had it before 2.1" if (len(state), expected) == (816, 16) else ""
+        raise StateError(f"{name}: {len(state)} bytes{old}, expected {expected}")
 
 
 def _check_philox(name: str, kind: str, state: bytes) -> None:
     """What CUDA looks at when it sets a state; before its start no one else would."""
     if kind == "cuda" and (len(state) != 16 or state[8] % 4):
-        raise StateError(f"{name}: not a state of a CUDA generator ({len(state)} bytes)")
+        _check_length(name, state, 16)
+        raise StateError(f"{name}: not a state of a CUDA generator")
 
 
 def families() -> list[Family]:
