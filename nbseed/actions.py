@@ -80,8 +80,9 @@ def restore(name: str) -> str:
 
 def drop(name: str) -> str:
     """``%rng drop NAME``: a checkpoint and its runs are forgotten."""
-    count = CHECKPOINTS.drop(name)
-    return f"dropped {name}: {count} checkpoint{'' if count == 1 else 's'} and the runs"
+    count, kept = CHECKPOINTS.drop(name)
+    where = f", in {CHECKPOINTS.store.path} too" if kept else ""
+    return f"dropped {name}: {count} checkpoint{'' if count == 1 else 's'} and the runs{where}"
 
 
 def compare(first: str, second: str | None = None) -> str:

@@ -4,97 +4,33 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, MutableMapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, MutableMapping
+from dataclasses import replace
 from typing import Any
 
-from . import determinism, rewinding, seeding
-from .carried import Carried
-from .errors import CheckpointError
+from . import determinism, generators, rewinding, seeding
+from .checkpoint import (
+    Cell,
+    Checkpoint,
+    Ended,
+    Running,
+    bases_of,
+    key_of,
+    regime_for,
+    regime_of,
+)
+from .errors import CheckpointError, FileError
 from .recording import BUDGET, Recording
 from .rewinding import left_out
-from .run import Run
-from .seeding import Regime
-from .snapshot import Restored, Snapshot, restore, snapshot
+from .run import Run, Runs
+from .snapshot import Snapshot, restore, snapshot
+from .store import Kept, Key, Store
 from .text import Text
 
 MAX_RUNS = 50
 """Runs kept for one cell; those that others of the same checkpoint are compared with stay."""
 MAX_CHECKPOINTS = 200
 """Checkpoints kept in all; the one that was used longest ago goes first."""
-
-
-# The cell, the seed in force, and whether it is each cell's own and feeds unseeded generators too.
-Key = tuple[str, int | None, bool, bool]
-
-
-@dataclass
-class Checkpoint:
-    """A snapshot that belongs to a cell and to the seed that was in force when it was taken."""
-
-    cell: str
-    name: str
-    regime: Regime | None
-    snapshot: Snapshot
-    identity: int
-    carried: Carried | None = None
-    move: int = 0  # seeding.last_move() when the cell last ran
-    turn: int = 0  # and how many runs there had been, of all cells
-
-    @property
-    def seed(self) -> int | None:
-        return None if self.regime is None else self.regime.seed
-
-
-@dataclass
-class Cell:
-    """The runs of one cell under all seeds."""
-
-    name: str
-    runs: deque[Run]
-    number: int = 0
-
-
-@dataclass
-class Running:
-    """A checkpointed cell while it runs."""
-
-    cell: str
-    checkpoint: Checkpoint
-    number: int
-    recording: Recording
-    before: Snapshot | None  # with --isolate: where the generators go back to
-    restored: Restored | None  # None for the run that took the checkpoint
-    met_other: bool = False
-    notes: list[str] = field(default_factory=list)
-    stop_arrivals: Callable[[], None] = lambda: None
-
-    @property
-    def is_first(self) -> bool:
-        return self.restored is None
-
-
-@dataclass(frozen=True)
-class Ended:
-    """A run that has ended, and what to say of it.
-
-    Attributes
-    ----------
-    run
-        The run.
-    base
-        The run to compare with: the first from the same checkpoint that went to its end, else the
-        first; None if this is it.
-    is_first
-        Whether the run took the checkpoint.
-    met_other
-        Whether the cells before it now leave another state than when the checkpoint was taken.
-    """
-
-    run: Run
-    base: Run | None
-    is_first: bool
-    met_other: bool
 
 
 class Checkpoints:
@@ -109,6 +45,7 @@ class Checkpoints:
         self._identities = itertools.count(1)
         self._turns = 0  # runs of all cells
         self._left_by: tuple[str, int] | None = None  # the cell that ran last, under which seed
+        self.store = Store()
 
     # -- one execution -----------------------------------------------------------------------------
 
@@ -122,6 +59,7 @@ class Checkpoints:
         reset: bool = False,
         isolate: bool = False,
         probe: bool = False,
+        keep: bool = False,
     ) -> Running:
         """Take the cell's snapshot or rewind to it; from now on the run is recorded.
 
@@ -139,6 +77,8 @@ class Checkpoints:
             Those that are part of the checkpoint.
         probe
             Look for operators without a deterministic kernel.
+        keep
+            Go on from what the store has of the cell, and keep the run there.
 
         Raises
         ------
@@ -146,12 +86,13 @@ class Checkpoints:
             If a variable cannot be carried or put back; nothing has changed.
         """
         namespace = {} if namespace is None else namespace
-        regime = _regime_for(cell)
-        key = _key(cell, regime)
-        checkpoint = self.kept.get(key)
+        regime = regime_for(cell)
+        key = key_of(cell, regime)
         before = snapshot() if isolate else None
         notes: list[str] = []
-        restored, met_other = None, False
+        store = self._recalled(name, key, reset, notes) if keep else None
+        checkpoint = self.kept.get(key)
+        restored, met_other, awaited = None, False, frozenset[str]()
         if checkpoint is None or reset:
             taken = snapshot(text.reads)
             notes += taken.notes
@@ -169,13 +110,25 @@ class Checkpoints:
                 notes.append(f"{', '.join(carry)} kept as now, not as the first run met them")
             kept = checkpoint.carried if carry else None
             restored = rewinding.rewind(checkpoint.snapshot, kept, namespace, names)
+            awaited = frozenset(filter(generators.can_arrive, restored.missing))
+            missing = tuple(name for name in restored.missing if name not in awaited)
+            restored = replace(restored, missing=missing)
             notes += left_out(restored)
         self._turns += 1
         record = self.cells.setdefault(cell, Cell(name, deque()))
         record.name, record.number = name, record.number + 1
         recording = Recording(text, namespace, carry, self.budget, probe)
         running = Running(
-            cell, checkpoint, record.number, recording, before, restored, met_other, notes
+            cell,
+            checkpoint,
+            record.number,
+            recording,
+            before,
+            restored,
+            met_other,
+            notes,
+            store=store,
+            awaited=awaited,
         )
         try:
             running.stop_arrivals = seeding.on_arrival(lambda names: self._arrived(running, names))
@@ -213,9 +166,11 @@ class Checkpoints:
             partial=running.restored is not None and bool(left_out(running.restored)),
             observed=recording.end(checkpoint.snapshot, after, value),
         )
+        if running.store is not None:
+            run = self._stored(running.store, running.cell, checkpoint, run)
         # The cell itself may have dropped its checkpoint.
         runs = self.cells.setdefault(running.cell, Cell(checkpoint.name, deque())).runs
-        base = _bases(runs).get(run.checkpoint)
+        base = bases_of(runs).get(run.checkpoint)
         runs.append(run)
         self._trim(runs)
         self.latest = running.cell
@@ -236,6 +191,12 @@ class Checkpoints:
         """A library that the cell imports joins the checkpoint in the state it has right then."""
         running.recording.arrived()
         checkpoint = running.checkpoint
+        libraries = {name.partition(".")[0] for name in names}
+        back = [name for name in running.awaited if name.partition(".")[0] in libraries]
+        if back:
+            done = restore(checkpoint.snapshot.only(back), strict=False, names=())
+            running.notes += left_out(replace(done, uncovered=()))
+            running.awaited -= set(back)
         states = snapshot(()).states
         new = {n: states[n] for n in names if n in states and n not in checkpoint.snapshot.states}
         checkpoint.snapshot = checkpoint.snapshot.joined(new)
@@ -282,29 +243,105 @@ class Checkpoints:
         """Keep the newest runs, and those that runs of a kept checkpoint are compared with."""
         kept = {checkpoint.identity for checkpoint in self.kept.values()}
         while len(runs) > max(2, self.max_runs):
-            bases = [run for identity, run in _bases(runs).items() if identity in kept]
+            bases = [run for identity, run in bases_of(runs).items() if identity in kept]
             older = enumerate(itertools.islice(runs, len(runs) - 1))
             del runs[next((i for i, run in older if all(run is not base for base in bases)), 0)]
+
+    # -- beyond the kernel -------------------------------------------------------------------------
+
+    def recall(self, name: str | None = None) -> None:
+        """Take in what the store has of a cell's name, or of all, and is not here yet.
+
+        Raises
+        ------
+        FileError
+            If the store cannot be read; what is here stays.
+        """
+        for each in [name] if name is not None else self.store.names():
+            for kept in self.store.checkpoints(each):
+                self._take_in(kept)
+
+    def _take_in(self, kept: Kept) -> None:
+        here = self.kept.get(kept.key)
+        if here is None or here.row != kept.row:
+            if here is not None and here.row > kept.row:
+                return
+            regime = regime_of(kept.key)
+            here = Checkpoint(
+                kept.key.cell, kept.name, regime, Snapshot.of(kept.snapshot), next(self._identities)
+            )
+            # Where a seed leads to now can be compared with where it led then.
+            here.move = seeding.last_move() if regime is None else -1
+            here.row = kept.row
+            self._keep(kept.key, here)
+        cell = self.cells.setdefault(kept.key.cell, Cell(kept.name, deque()))
+        for number, run in self.store.runs(kept.row, here.seen, max(2, self.max_runs)):
+            self._turns += 1
+            run = replace(run, checkpoint=here.identity, turn=self._turns)
+            cell.runs.append(run)
+            cell.number = max(cell.number, run.number)
+            here.seen, here.turn = number, self._turns
+        self._trim(cell.runs)
+
+    def _recalled(self, name: str, key: Key, reset: bool, notes: list[str]) -> Store | None:
+        """The store, once what it has of a cell is here; None, and a note, if it cannot be read."""
+        before = self.kept.get(key)
+        try:
+            self.recall(name)
+        except FileError as error:
+            notes.append(f"this run is kept in memory only: {error}")
+            return None
+        here = self.kept.get(key)
+        if here is not None and here is not before and not reset:
+            kept = sum(run.checkpoint == here.identity for run in self.cells[here.cell].runs)
+            runs = "1 run" if kept == 1 else f"{kept} runs"
+            notes.append(f"the checkpoint and {runs} come from {self.store.path}")
+            notes += here.snapshot.notes
+        return self.store
+
+    def _stored(self, store: Store, cell: str, checkpoint: Checkpoint, run: Run) -> Run:
+        """Keep a run and its checkpoint on disk; returns the run, with a note if that failed."""
+        key = key_of(cell, checkpoint.regime)
+        kept = checkpoint.snapshot.to_store(checkpoint.seed)
+        first = not checkpoint.row
+        try:
+            checkpoint.row, checkpoint.seen = store.add(
+                key, checkpoint.name, kept, run, checkpoint.row
+            )
+        except FileError as error:
+            return replace(run, notes=(*run.notes, f"this run is kept in memory only: {error}"))
+        if first:
+            beside = (
+                f", without {', '.join(checkpoint.carried.names)}" if checkpoint.carried else ""
+            )
+            return replace(run, notes=(*run.notes, f"kept in {store.path}{beside}"))
+        return run
 
     # -- without a run -----------------------------------------------------------------------------
 
     def take(self, cell: str, name: str) -> tuple[Snapshot, list[str]]:
         """Take a cell's snapshot here, without a run; returns it, and what to say of it."""
-        regime = _regime_for(cell)
+        regime = regime_for(cell)
         taken = snapshot()
         checkpoint = Checkpoint(cell, name, regime, taken, next(self._identities))
         self.cells.setdefault(cell, Cell(name, deque()))
         checkpoint.move, checkpoint.turn = seeding.last_move(), self._turns
-        return taken, [*taken.notes, *self._keep(_key(cell, regime), checkpoint)]
+        return taken, [*taken.notes, *self._keep(key_of(cell, regime), checkpoint)]
 
     def keep(self) -> Callable[[], None]:
         """A call that brings back what is dropped or taken anew from now on."""
         cells, kept, latest = dict(self.cells), dict(self.kept), self.latest
 
         def go_back() -> None:
+            dropped = [key for key, here in kept.items() if here.row and key not in self.kept]
             self.cells = {**cells, **self.cells}
             self.kept = OrderedDict({**self.kept, **kept})
             self.latest = self.latest or latest
+            for key in dropped:
+                here = self.kept[key]
+                for run in self.cells[key.cell].runs:
+                    if run.checkpoint == here.identity:
+                        self._stored(self.store, key.cell, here, run)
 
         return go_back
 
@@ -334,7 +371,7 @@ class Checkpoints:
             raise CheckpointError(f"{name} has not run to an end yet")
         run = max(runs, key=lambda run: run.turn)
         before = itertools.takewhile(lambda r: r is not run, runs)
-        return _bases(before).get(run.checkpoint), run
+        return bases_of(before).get(run.checkpoint), run
 
     def latest_name(self) -> str:
         """The name of the cell that ran last; CheckpointError if none has run."""
@@ -352,15 +389,24 @@ class Checkpoints:
         fitting = [c for c in found if c.seed == (regime.seed if regime else None)]
         return (fitting or found)[-1]
 
-    def drop(self, name: str) -> int:
-        """Forget a cell's checkpoints and runs; returns how many checkpoints there were."""
+    def drop(self, name: str) -> tuple[int, int]:
+        """Forget a cell's checkpoints and runs; returns how many checkpoints were here and on disk.
+
+        Raises
+        ------
+        CheckpointError
+            If no cell has that name.
+        FileError
+            If they cannot be taken out of the store; they are still there then.
+        """
         self._check(name)
+        kept = self.store.drop(name)
         keys = [key for key, checkpoint in self.kept.items() if checkpoint.name == name]
         for key in keys:
             del self.kept[key]
         for cell in [key for key, cell in self.cells.items() if cell.name == name]:
             del self.cells[cell]
-        return len(keys)
+        return len(keys), kept
 
     def clear(self) -> None:
         """Forget everything, and the bounds that were set."""
@@ -368,42 +414,21 @@ class Checkpoints:
         self.cells.clear()
         self.kept.clear()
         self.latest = None
+        self.store = Store()
 
     def _check(self, name: str) -> None:
+        if name not in self.names():
+            self.recall(name)
         if name not in self.names():
             known = ", ".join(self.names()) or "none yet"
             raise CheckpointError(f"no checkpoint is called {name!r}; there are: {known}")
 
 
-def _bases(runs: Iterable[Run]) -> dict[int, Run]:
-    """By checkpoint the run to compare with: the first that went to its end, else the first."""
-    bases: dict[int, Run] = {}
-    for run in runs:
-        base = bases.setdefault(run.checkpoint, run)
-        if base.status != "ok" and run.status == "ok":
-            bases[run.checkpoint] = run
-    return bases
-
-
-def _regime_for(cell: str) -> Regime | None:
-    """The seed in force, looking past what the cell itself has set when it ran before."""
-    regime = seeding.in_force()
-    while regime is not None and regime.cell == cell:
-        regime = regime.before
-    return regime
-
-
-def _key(cell: str, regime: Regime | None) -> Key:
-    if regime is None:
-        return (cell, None, False, False)
-    return (cell, regime.seed, regime.each_cell, regime.pin_entropy)
-
-
 CHECKPOINTS = Checkpoints()
 
 
-def runs(name: str | None = None) -> list[Run]:
-    """The runs of checkpointed cells, oldest first.
+def runs(name: str | None = None) -> Runs:
+    """The runs of checkpointed cells, oldest first; those that were kept on disk too.
 
     Parameters
     ----------
@@ -414,5 +439,8 @@ def runs(name: str | None = None) -> list[Run]:
     ------
     CheckpointError
         If no cell has that name.
+    FileError
+        If there is a store, and it cannot be read.
     """
-    return CHECKPOINTS.runs(name)
+    CHECKPOINTS.recall(name)
+    return Runs(CHECKPOINTS.runs(name))

@@ -12,7 +12,7 @@ from .sync import families
 
 _OPTIONS = {
     "seed": ("--deterministic", "--each-cell", "--strict", "--pin-entropy", "--new"),
-    "rngcheckpoint": ("--runs", "--track", "--with", "--probe", "--isolate", "--reset"),
+    "rngcheckpoint": ("--runs", "--track", "--with", "--probe", "--isolate", "--reset", "--keep"),
     "losses": ("--metric", "--last", "--log", "--save"),
     "rng": (),
 }

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from .checkpoints import CHECKPOINTS, Ended, Running
+from .checkpoint import Ended, Running
+from .checkpoints import CHECKPOINTS
 
 
 @dataclass

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
+import os
+from pathlib import Path
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.utils.text import DollarFormatter
-from traitlets import Bool, Float, Int
+from traitlets import Bool, Float, Int, Unicode, default, observe
 
 from . import actions, cells, checkpoints, losses, seeding, watch
 from .arguments import arguments, check_tracked, names_of, seed_number
@@ -21,6 +23,7 @@ from .frames import Frames, how_it_ended
 from .ledger import LEDGER
 from .recording import BUDGET
 from .show import show_report, warn_of_fault, worded
+from .store import MOST, PATH, Store
 from .text import parsed, text_of
 
 MAX_REPEATS = 1000  # each is a copy of the body's tree
@@ -42,14 +45,31 @@ class NBSeed(Magics):
         help="Seconds in each run for comparing variables with what the first run met; 0: never.",
     ).tag(config=True)
 
+    store = Unicode(
+        help="The file of --keep, seen from the notebook's folder; NBSEED_STORE in the environment "
+        "sets it too.",
+    ).tag(config=True)
+    store_megabytes = Int(
+        MOST // 2**20, min=1, help="How large that file may become: the oldest runs go first."
+    ).tag(config=True)
+
     def __init__(self, shell: Any, **kwargs: Any) -> None:
         super().__init__(shell, **kwargs)
+        self._open_store()
         self.shell: Any  # never None here
         self.frames = Frames()
         self._hinted = False
         # The number of the next cell, known between two: IPython 8 counts on when a cell ends,
         # IPython 9 before `pre_run_cell`.
         self._number = shell.execution_count
+
+    @default("store")
+    def _usual_store(self) -> str:
+        return os.environ.get("NBSEED_STORE") or str(PATH)
+
+    @observe("store", "store_megabytes")
+    def _open_store(self, change: Any = None) -> None:
+        CHECKPOINTS.store = Store(Path(self.store).expanduser(), self.store_megabytes * 2**20)
 
     # -- %seed and %%seed --------------------------------------------------------------------------
 
@@ -179,6 +199,12 @@ class NBSeed(Magics):
     )
     @argument("--isolate", action="store_true", help="Leave the generators as they were before.")
     @argument("--reset", action="store_true", help="Take the snapshot anew.")
+    @argument(
+        "--keep",
+        action="store_true",
+        help="Keep checkpoint and runs on disk, beside the notebook: in a new kernel the cell "
+        "rewinds to the same snapshot and is compared with its earlier runs.",
+    )
     @line_cell_magic
     def rngcheckpoint(self, line: str, cell: str | None = None) -> None:
         """Re-run this cell with the same random draws.
@@ -205,6 +231,8 @@ class NBSeed(Magics):
             %%rngcheckpoint sweep --runs 3 --track score
 
             %%rngcheckpoint train --with model,optimizer
+
+            %%rngcheckpoint train --keep
         """
         args = arguments(self.rngcheckpoint, line)
         if cell is None:
@@ -238,6 +266,7 @@ class NBSeed(Magics):
             reset=args.reset and identity not in frame.begun,
             isolate=args.isolate,
             probe=args.probe,
+            keep=args.keep,
         )
         if by_text and running.is_first:
             running.notes.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from typing import Any
 
-from .checkpoints import Ended
+from .checkpoint import Ended
 from .outcome import Outcome, compare
 from .run import Run
 from .why import explain, warnings_of

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from array import array
 
     import numpy as np
+    import pandas as pd
 
     from .recording import Observed
 
@@ -80,3 +81,43 @@ class Run:
         import numpy as np
 
         return {name: np.asarray(values, np.float64) for name, values in self.values.items()}
+
+
+class Runs(list[Run]):
+    """Runs, oldest first; a list with one more way out."""
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """A copy of what was recorded, as a pandas frame with a row for each value.
+
+        Its columns are ``run`` (int), ``name``, ``seed`` (Int64, missing without one), ``status``,
+        ``metric``, ``step`` (from 0) and ``value`` (float64). A run that recorded nothing has one
+        row without metric, step and value.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        import numpy as np
+        import pandas as pd
+
+        empty: dict[str | None, Any] = {None: [np.nan]}
+        frames = [
+            pd.DataFrame(
+                {
+                    "run": run.number,
+                    "name": run.name,
+                    "seed": pd.array([run.seed] * len(values), "Int64"),
+                    "status": run.status,
+                    "metric": pd.Series([metric] * len(values), dtype="object"),
+                    "step": pd.array(
+                        range(len(values)) if metric is not None else [None], dtype="Int64"
+                    ),
+                    "value": np.array(values, np.float64),
+                }
+            )
+            for run in self
+            for metric, values in (run.losses or empty).items()
+        ]
+        columns = ["run", "name", "seed", "status", "metric", "step", "value"]
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)

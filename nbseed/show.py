@@ -13,7 +13,8 @@ from IPython.core.getipython import get_ipython
 from IPython.display import display
 
 from . import report
-from .checkpoints import CHECKPOINTS, Ended
+from .checkpoint import Ended
+from .checkpoints import CHECKPOINTS
 from .errors import NbseedError
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])

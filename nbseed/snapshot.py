@@ -98,6 +98,10 @@ class Snapshot:
         """This snapshot with generators that came to be after it."""
         return Snapshot({**states, **self.states}, self.notes)
 
+    def only(self, names: Iterable[str]) -> Snapshot:
+        """The part of it that some generators have."""
+        return Snapshot({name: self.states[name] for name in names if name in self.states})
+
     def save(self, path: str | os.PathLike[str], seed: int | None = None) -> None:
         """Write it to a file, in one step: all of it is there afterwards, or nothing has changed.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from .checkpoints import CHECKPOINTS
+from .errors import FileError
 from .ledger import Ledger
 from .snapshot import snapshot
 
@@ -52,10 +53,36 @@ def of_generators(ledger: Ledger) -> Table:
 
 def of_checkpoints() -> Table:
     """Every checkpoint that is kept, with its seed and the number of its runs."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
+    notes: list[str] = []
+    try:
+        stored = {listed.row: listed for listed in CHECKPOINTS.store.listed()}
+    except FileError as error:
+        stored = {}
+        notes.append(str(error))
     for checkpoint in CHECKPOINTS.kept.values():
         runs = [r for r in CHECKPOINTS.runs() if r.checkpoint == checkpoint.identity]
-        seed = "none" if checkpoint.seed is None else str(checkpoint.seed)
-        rows.append((checkpoint.name, seed, checkpoint.snapshot.fingerprint[:8], str(len(runs))))
-    below = () if rows else ("no checkpoints yet: %%rngcheckpoint makes one",)
-    return Table(("checkpoint", "seed", "state", "runs"), rows, below)
+        kept = stored.pop(checkpoint.row, None)
+        on_disk = "" if kept is None else _runs(kept.runs)
+        mark = checkpoint.snapshot.fingerprint[:8]
+        rows.append((checkpoint.name, _seed(checkpoint.seed), mark, str(len(runs)), on_disk))
+    rows += [
+        (kept.name, _seed(kept.key.seed), kept.fingerprint[:8], "", _runs(kept.runs))
+        for kept in stored.values()
+    ]
+    if stored:
+        notes.append("runs on disk alone come in with %losses NAME, or when the cell runs")
+    if not rows:
+        notes.append("no checkpoints yet: %%rngcheckpoint makes one")
+    headings: tuple[str, ...] = ("checkpoint", "seed", "state", "runs", "on disk")
+    if not any(row[-1] for row in rows):
+        headings, rows = headings[:-1], [row[:-1] for row in rows]
+    return Table(headings, rows, notes)
+
+
+def _seed(seed: int | None) -> str:
+    return "none" if seed is None else str(seed)
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"

@@ -12,7 +12,8 @@ from IPython.display import display
 from . import actions, report, tables, why
 from .answer import Answer
 from .arguments import arguments, words_of
-from .checkpoints import CHECKPOINTS, Ended
+from .checkpoint import Ended
+from .checkpoints import CHECKPOINTS
 from .ledger import LEDGER
 from .show import show_losses, worded
 

@@ -13,8 +13,10 @@ import torch
 
 import nbseed
 from nbseed import generators, losses, seeding, watch
-from nbseed.checkpoints import Checkpoint, Checkpoints, left_out
+from nbseed.checkpoint import Checkpoint
+from nbseed.checkpoints import Checkpoints
 from nbseed.errors import CheckpointError
+from nbseed.rewinding import left_out
 from nbseed.run import Run
 from nbseed.snapshot import Restored, snapshot
 from nbseed.text import Text
@@ -723,7 +725,7 @@ def test_runs_by_name_are_those_of_all_cells_of_that_name(store):
         store.end(running, "ok")
     assert [r.number for r in store.runs("same")] == [1, 1]
     assert store.names() == ["same"]
-    assert store.drop("same") == 2
+    assert store.drop("same") == (2, 0)
     assert (store.runs(), store.names()) == ([], [])
 
 
@@ -771,7 +773,7 @@ def test_drop_forgets_a_cell_and_the_next_run_is_its_first(store):
     seeding.seed(4)
     run(store, "a")
     run(store, "b")
-    assert store.drop("a") == 2
+    assert store.drop("a") == (2, 0)
     assert store.names() == ["b"]
     _, ended = run(store, "a")
     assert (ended.is_first, ended.run.number) == (True, 1)

@@ -28,7 +28,7 @@ def notebook(shell: InteractiveShell) -> Iterator[Notebook]:
 
 OPTIONS = {
     "seed": ["--deterministic", "--each-cell", "--strict", "--pin-entropy", "--new"],
-    "rngcheckpoint": ["--runs", "--track", "--with", "--probe", "--isolate", "--reset"],
+    "rngcheckpoint": ["--runs", "--track", "--with", "--probe", "--isolate", "--reset", "--keep"],
     "losses": ["--metric", "--last", "--log", "--save"],
 }
 NAMES = ["train", "test"]
@@ -42,7 +42,14 @@ WORDS = {
     "%%rngcheckpoint ": [*NAMES, *OPTIONS["rngcheckpoint"]],
     "%%rngcheckpoint tr": [*NAMES, *OPTIONS["rngcheckpoint"]],
     "%%rngcheckpoint train ": OPTIONS["rngcheckpoint"],
-    "%%rngcheckpoint train --reset --": ["--runs", "--track", "--with", "--probe", "--isolate"],
+    "%%rngcheckpoint train --reset --": [
+        "--runs",
+        "--track",
+        "--with",
+        "--probe",
+        "--isolate",
+        "--keep",
+    ],
     "%losses ": [*NAMES, *OPTIONS["losses"]],
     "%losses train --metric ": ["other", "score"],
     "%losses train --metric s": ["other", "score"],

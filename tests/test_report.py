@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from nbseed import content, report
-from nbseed.checkpoints import Checkpoints, Ended
+from nbseed.checkpoint import Ended
+from nbseed.checkpoints import Checkpoints
 from nbseed.draws import Draws
 from nbseed.recording import Observed
 from nbseed.run import Run

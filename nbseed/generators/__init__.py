@@ -110,6 +110,12 @@ def resolve(name: str) -> Generator | None:
     return None
 
 
+def can_arrive(name: str) -> bool:
+    """Whether `name` belongs to a library that is not imported yet, and comes with it."""
+    library = name.partition(".")[0]
+    return any(room.library == library for room in rooms()) and not is_imported(library)
+
+
 def look_into(namespace: Mapping[str, object] | None) -> None:
     """Search this namespace for the user's generator objects from now on; None: none at all."""
     global _namespace

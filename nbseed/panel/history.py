@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..checkpoints import Ended
+from ..checkpoint import Ended
 from ..report import mark_of
 
 COLUMNS = 200
