@@ -63,6 +63,8 @@ def load(
     FileError
         If it is not such a text, or one of a later version.
     """
+    if not isinstance(text, str):
+        raise FileError(f"a run's record is damaged: no text, but {type(text).__name__}")
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -86,6 +88,8 @@ def doubles(values: Doubles) -> bytes:
 
 def from_doubles(data: bytes) -> array[float]:
     """The values that `doubles` made the bytes of; FileError if they are cut off."""
+    if not isinstance(data, bytes):
+        raise FileError(f"recorded values are damaged: no bytes, but {type(data).__name__}")
     if len(data) % 8:
         raise FileError(f"recorded values are damaged: {len(data)} bytes are no whole doubles")
     return _ordered(array("d", data))

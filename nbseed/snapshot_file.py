@@ -176,6 +176,8 @@ def load(data: bytes) -> Stored:
 
 def _header(data: bytes) -> dict[str, Any]:
     """The header's JSON. Where a name stands twice, readers disagree: that is refused."""
+    if not isinstance(data, bytes):
+        raise FileError(f"is damaged: no bytes, but {type(data).__name__}")
     size = int.from_bytes(data[:8], "little")
     if len(data) < 8 or data[8:9] != b"{" or size > len(data) - 8:
         raise FileError("is no snapshot of nbseed")

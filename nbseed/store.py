@@ -10,8 +10,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
-from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +19,7 @@ from . import archive, snapshot_file
 from .errors import FileError
 from .files import reason
 from .fingerprint import of_states
-from .run import Doubles, Run
+from .run import Run
 from .snapshot_file import Stored
 
 PATH = Path(".nbseed", "store.sqlite")
@@ -253,19 +252,15 @@ class Store:
                 " ORDER BY id",
                 {"of": checkpoint, "after": after, "most": max(1, most - 1)},
             ).fetchall()
-            values = {row: self._recorded(database, row) for row, _ in rows}
+            recorded = "SELECT name, doubles FROM recorded WHERE run = ? ORDER BY place"
+            values = {row: database.execute(recorded, (row,)).fetchall() for row, _ in rows}
         try:
-            return [(row, archive.load(record, values[row])) for row, record in rows]
+            return [
+                (row, archive.load(record, {n: archive.from_doubles(d) for n, d in values[row]}))
+                for row, record in rows
+            ]
         except FileError as error:
             raise FileError(f"{self.path}: {error}") from None
-
-    def _recorded(self, database: sqlite3.Connection, run: int) -> Mapping[str, Doubles]:
-        found: dict[str, array[float]] = {}
-        for name, data in database.execute(
-            "SELECT name, doubles FROM recorded WHERE run = ? ORDER BY place", (run,)
-        ):
-            found[name] = archive.from_doubles(data)
-        return found
 
     def listed(self) -> list[Listed]:
         """All checkpoints, oldest first, without their states."""
