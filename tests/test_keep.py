@@ -326,10 +326,8 @@ def test_a_store_that_fails_is_one_note_and_the_cell_runs_on(shell: InteractiveS
         lines = notebook.ok(TRAIN).lines
         other.close()
         assert "same draws; losses bit-identical" in lines[0]
-        assert lines[1:] == [
-            f"  note: this run is kept in memory only: {FILE} is locked: "
-            "another kernel writes to it"
-        ]
+        said = f"{FILE} is locked: another kernel writes to it"
+        assert lines[1:] == [f"  note: this run is kept in memory only: {said}"]
         assert notebook.ok(TRAIN).lines[1:] == []
         assert losses() == [first] * 3
     with kernel(shell):
