@@ -68,7 +68,7 @@ ROOMS = {
         "__init__",
     ),
     "panel": ("__init__", "rows style history", "pages", "widget"),
-    "cli": ("demo", "__init__"),
+    "cli": ("errors", "demo kernel", "__init__"),
 }
 LEVEL_OF = {
     house: {name: number for number, floor in enumerate(floors) for name in floor.split()}
@@ -88,7 +88,8 @@ EDGES = {
     "ipywidgets": {"nbseed.panel.widget"},
     "pandas": {"nbseed.run"},
     "safetensors": {"nbseed.snapshot_file"},
-    "jupyter_client": {"nbseed.cli.demo"},
+    "jupyter_client": {"nbseed.cli.demo", "nbseed.cli.kernel"},
+    "jupyter_core": {"nbseed.cli.kernel"},
     "nbclient": {"nbseed.cli.demo"},
     "nbconvert": {"nbseed.cli.demo"},
     "nbformat": {"nbseed.cli.demo"},

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from .. import __version__
-from . import demo
+from ..errors import NbseedError
+from . import demo, kernel
+from .errors import CannotTellError
 
 CANNOT_TELL = 2
 INTERRUPTED = 130  # what shells report for Ctrl-C
@@ -41,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(end.code or 0)
     try:
         return int(args.run(args))
-    except demo.CannotTellError as error:
+    except (CannotTellError, NbseedError) as error:
         print(f"nbseed {args.command}: {error}", file=sys.stderr)
         return CANNOT_TELL
     except BrokenPipeError:  # its reader has gone, as in ``nbseed demo | head``
@@ -67,4 +69,5 @@ def _parser() -> argparse.ArgumentParser:
         dest="command", metavar="COMMAND", required=True, parser_class=_Parser
     )
     demo.add_to(commands)
+    kernel.add_to(commands)
     return parser

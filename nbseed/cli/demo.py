@@ -21,6 +21,8 @@ from typing import Any
 
 import nbseed
 
+from .errors import CannotTellError
+
 TUTORIAL = "02_same_code_other_losses.ipynb"
 FOLDER = "nbseed-demo"
 SEED = 3
@@ -31,10 +33,6 @@ PICTURE = "losses.png"
 _SETUP, _TRAINING = "setup", "training"
 _START_S, _CELL_S = 120, 600  # how long a kernel and a cell may take
 _LAB_FAILED = 2
-
-
-class CannotTellError(Exception):
-    """Why the question could not be answered, in one line."""
 
 
 @dataclass(frozen=True)
