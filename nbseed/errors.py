@@ -31,3 +31,7 @@ class CheckpointError(NbseedError):
 
 class FileError(NbseedError, ValueError):
     """A file that cannot be read or written, or holds something else; nothing was set."""
+
+
+class CannotTellError(NbseedError):
+    """A question that could not be answered: a kernel that died, a notebook that is none."""

@@ -10,8 +10,7 @@ from typing import NoReturn
 
 from .. import __version__
 from ..errors import NbseedError
-from . import demo, kernel
-from .errors import CannotTellError
+from . import demo, kernel, verify
 
 CANNOT_TELL = 2
 INTERRUPTED = 130  # what shells report for Ctrl-C
@@ -43,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(end.code or 0)
     try:
         return int(args.run(args))
-    except (CannotTellError, NbseedError) as error:
+    except NbseedError as error:
         print(f"nbseed {args.command}: {error}", file=sys.stderr)
         return CANNOT_TELL
     except BrokenPipeError:  # its reader has gone, as in ``nbseed demo | head``
@@ -69,5 +68,6 @@ def _parser() -> argparse.ArgumentParser:
         dest="command", metavar="COMMAND", required=True, parser_class=_Parser
     )
     demo.add_to(commands)
+    verify.add_to(commands)
     kernel.add_to(commands)
     return parser

@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import importlib.util
 import json
-import os
 import shutil
 import struct
 import subprocess
@@ -21,7 +20,8 @@ from typing import Any
 
 import nbseed
 
-from .errors import CannotTellError
+from ..errors import CannotTellError
+from ..verify.kernels import environment, last_line
 
 TUTORIAL = "02_same_code_other_losses.ipynb"
 FOLDER = "nbseed-demo"
@@ -194,7 +194,7 @@ async def _kernel(notebook: Any, temporary: Path) -> AsyncIterator[Any]:
         try:
             with errors.open("wb") as stream:
                 await manager.start_kernel(
-                    env=_environment(temporary),
+                    env=environment(temporary),
                     cwd=str(temporary),
                     stdout=subprocess.DEVNULL,
                     stderr=stream,
@@ -203,7 +203,7 @@ async def _kernel(notebook: Any, temporary: Path) -> AsyncIterator[Any]:
             client.kc.start_channels()
             await client.kc.wait_for_ready(timeout=_START_S)
         except (OSError, RuntimeError) as error:
-            said = _last_line(errors, error)
+            said = last_line(errors, error)
             raise CannotTellError(f"the kernel did not start: {said}") from None
         yield client
     finally:
@@ -211,24 +211,6 @@ async def _kernel(notebook: Any, temporary: Path) -> AsyncIterator[Any]:
             client.kc.stop_channels()
         if manager.has_kernel:
             await manager.shutdown_kernel(now=True)
-
-
-def _environment(temporary: Path) -> dict[str, str]:
-    """The user's environment, with all that a kernel writes led to the temporary folder."""
-    moved = {
-        "IPYTHONDIR": "ipython",
-        "JUPYTER_CONFIG_DIR": "jupyter-config",
-        "JUPYTER_DATA_DIR": "jupyter-data",
-        "JUPYTER_RUNTIME_DIR": "jupyter-runtime",
-        "MPLCONFIGDIR": "matplotlib",
-    }
-    environment = os.environ | {name: str(temporary / folder) for name, folder in moved.items()}
-    environment["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
-    root = Path(nbseed.__file__).parent.parent
-    if (root / "pyproject.toml").is_file():  # a checkout, perhaps not installed
-        paths = [str(root), environment.get("PYTHONPATH", "")]
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-    return environment
 
 
 async def _source(client: Any, source: str) -> str:
@@ -398,13 +380,6 @@ def _first_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     line = lines[0].strip() if lines else ""
     return line if len(line) <= 48 else f"{line[:47]}…"
-
-
-def _last_line(path: Path, error: Exception) -> str:
-    """The kernel's last word, else the error's."""
-    lines = path.read_text(errors="replace").splitlines() if path.exists() else []
-    said = [line.strip() for line in lines if line.strip() and "WARNING" not in line]
-    return said[-1] if said else str(error)
 
 
 def _say(text: str) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from ..errors import CannotTellError
 from ..files import read_whole, reason, write_whole
-from .errors import CannotTellError
 
 NAME = "nbseed"
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}

@@ -75,8 +75,14 @@ class Explanation:
 
 
 @functools.lru_cache(maxsize=64)  # text, HTML and data of one report ask the same
-def explain(base: Run, run: Run) -> Explanation:
-    """Why `run` differs from `base`: causes, and what was ruled out; from the records alone."""
+def explain(base: Run, run: Run, differs: bool = False) -> Explanation:
+    """Why `run` differs from `base`: causes, and what was ruled out; from the records alone.
+
+    Parameters
+    ----------
+    differs
+        Whether something differs that the records do not hold, such as what was printed.
+    """
     outcome = compare(base, run)
     # What is not known of one run is no difference: it is taken to be as in the other.
     before = base.observed or run.observed or Observed()
@@ -85,7 +91,8 @@ def explain(base: Run, run: Run) -> Explanation:
     causes: list[Cause] = []
     clear: list[str] = []
     alike = (run.status, run.error) == (base.status, base.error)
-    if not (outcome.same and alike):
+    same = outcome.same and alike and not differs
+    if not same:
         for what, find in _ROOMS:
             found = find(pair)
             causes += found
@@ -99,7 +106,7 @@ def explain(base: Run, run: Run) -> Explanation:
     return Explanation(
         base=base,
         run=run,
-        same=outcome.same and alike,
+        same=same,
         causes=tuple(causes),
         draws=tuple(code.draw_lines(pair)),
         ruled_out=tuple(clear),
