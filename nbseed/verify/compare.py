@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -123,8 +124,8 @@ class _Known:
 
     def __init__(self) -> None:
         self.alike: set[str] = set()  # generators that once stood in the same state in all runs
-        self.differed: list[Cell] = []
-        self.variables: set[str] = set()  # assigned by cells that differ
+        self.told: set[str] = set()  # that were left elsewhere by a cell that differs
+        self.variables: set[str] = set()  # assigned by such cells
 
 
 def _of_cell(cell: Cell, executed: Sequence[Executed], known: _Known) -> CellVerdict:
@@ -157,7 +158,7 @@ def _of_cell(cell: Cell, executed: Sequence[Executed], known: _Known) -> CellVer
     kind, causes = SAME, tuple[Cause, ...]()
     if worst is not None:
         kind, causes = _why(base.run, worst.run, elsewhere, known, cell)
-        known.differed.append(cell)
+        known.told |= set(elsewhere)
         if base.run and base.run.observed:
             known.variables |= set(base.run.observed.left.found)
     _learn(known, [e.run for e in executed if e.run])
@@ -238,20 +239,40 @@ def _why(
     if base is None or run is None:
         return DIFFERS, ()
     stood = [n for n in elsewhere if n in base.starts and base.starts[n] != run.starts.get(n)]
-    unseeded = [name for name in stood if name not in known.alike]
+    unseeded = [name for name in stood if name not in known.alike | known.told]
     if unseeded:
         return DIFFERS, (_unseeded(unseeded, cell),)
-    if stood and known.differed:
+    if stood:
         return FOLLOWS, ()
-    if base.observed and run.observed and known.differed:
+    if base.observed and run.observed:
         before, now = base.observed.met.found, run.observed.met.found
         other = {n for n in now if n in before and now[n].digest != before[n].digest}
         if other & known.variables:
             return FOLLOWS, ()
     found = why.explain(base, run, differs=True)
     causes = [Cause(c.said, c.evidence, c.remedy) for c in found.causes]
-    causes += [Cause(said) for said in found.restart if all(said not in c.evidence for c in causes)]
+    causes = causes or [Cause(said) for said in found.restart] or _looks(base.code)
     return DIFFERS, tuple(causes)
+
+
+_OF_A_PROCESS = (
+    (r"\bhash\(", "hash() of text is another in each process", "`nbseed kernel install`"),
+    (r"\bid\(", "id() is another in each process", ""),
+    (r"\b(?:perf_counter|monotonic|process_time|time\.time|time_ns)\b|\bnow\(|\btoday\(",
+     "the clock", "print no times, or begin the cell with `# nbseed: skip`"),
+    (r"\bgetpid\b|\bget_ident\b", "the number of the process", ""),
+    (r"\btempfile\b|\bmkdtemp\b|\bmkstemp\b", "the random name of a temporary file", ""),
+    (r"\buuid[14]\b|\bsecrets\b|\burandom\b", "entropy that no seed controls", ""),
+)  # fmt: skip
+
+
+def _looks(code: str) -> list[Cause]:
+    """What the code mentions that is another in each process: the last that is tried."""
+    return [
+        Cause(f"perhaps {what}", (), remedy)
+        for pattern, what, remedy in _OF_A_PROCESS
+        if re.search(pattern, code)
+    ]
 
 
 _SEEDS = {

@@ -46,8 +46,19 @@ def text(verdict: Verdict) -> str:
     for cell in _told(verdict):
         lines += ["", f"{cell.cell}:"]
         lines += [f"  {said}" for said in _lines(cell)]
-    lines += ["", *_table(verdict)]
+    lines += ["", *_table(verdict), *(f"  {said}" for said in _notes(verdict))]
     return "\n".join(lines)
+
+
+def _notes(verdict: Verdict) -> list[str]:
+    """What was set aside or not compared in cells that are not told in full."""
+    told = _told(verdict)
+    return [
+        f"note: cell {cell.cell.number}: {note}"
+        for cell in verdict.cells
+        if cell not in told and cell.kind != LEFT_OUT
+        for note in cell.notes
+    ]
 
 
 def _told(verdict: Verdict) -> list[CellVerdict]:
@@ -200,6 +211,7 @@ def _section(verdict: Verdict) -> str:
         f"<h2>{escape(verdict.name)}</h2><p class={look}>{mark} {escape(sentence(verdict))}</p>"
         f"{told}<table><thead><tr><th>cell</th><th></th><th>in all runs</th><th>its first line</th>"
         f"</tr></thead><tbody>{rows}</tbody></table>"
+        + "".join(f"<p><small>{escape(said)}</small></p>" for said in _notes(verdict))
     )
 
 
