@@ -31,7 +31,8 @@ class Table:
     def _repr_html_(self) -> str:
         rows = [_row("th", self.headings), *(_row("td", row) for row in self.rows)]
         table = f"<table>{''.join(rows)}</table>" if self.rows else ""
-        return table + "".join(f"<div>{escape(line)}</div>" for line in self.below)
+        below = "".join(f"<div>{escape(line)}</div>" for line in self.below)
+        return f'<div class="nbseed-table">{table}{below}</div>'
 
 
 def _row(tag: str, cells: Sequence[str]) -> str:

@@ -37,6 +37,7 @@ FLOORS = (
     "magics views",
     "extension",
     "__init__",
+    "verify",
     "cli",
     "__main__",
 )
@@ -68,7 +69,15 @@ ROOMS = {
         "__init__",
     ),
     "panel": ("__init__", "rows style history", "pages", "widget"),
-    "cli": ("errors", "demo kernel", "__init__"),
+    "verify": (
+        "__init__",
+        "kernels inside outputs",
+        "execution",
+        "compare",
+        "notebook pages",
+        "plugin",
+    ),
+    "cli": ("demo kernel verify", "__init__"),
 }
 LEVEL_OF = {
     house: {name: number for number, floor in enumerate(floors) for name in floor.split()}
@@ -80,19 +89,22 @@ LEVEL_OF = {
 EDGES = {
     "IPython": {
         "nbseed.__init__", "nbseed.arguments", "nbseed.completion", "nbseed.extension",
-        "nbseed.magics", "nbseed.panel.widget", "nbseed.show", "nbseed.views",
+        "nbseed.magics", "nbseed.panel.widget", "nbseed.show", "nbseed.verify.inside",
+        "nbseed.views",
     },
     "traitlets": {"nbseed.magics"},
     "matplotlib": {"nbseed.overlay"},
     "mpl_toolkits": {"nbseed.overlay"},
     "ipywidgets": {"nbseed.panel.widget"},
     "pandas": {"nbseed.run"},
+    "PIL": {"nbseed.verify.outputs"},
+    "pytest": {"nbseed.verify.plugin"},
     "safetensors": {"nbseed.snapshot_file"},
-    "jupyter_client": {"nbseed.cli.demo", "nbseed.cli.kernel"},
+    "jupyter_client": {"nbseed.cli.demo", "nbseed.cli.kernel", "nbseed.verify.execution"},
     "jupyter_core": {"nbseed.cli.kernel"},
-    "nbclient": {"nbseed.cli.demo"},
+    "nbclient": {"nbseed.cli.demo", "nbseed.verify.execution"},
     "nbconvert": {"nbseed.cli.demo"},
-    "nbformat": {"nbseed.cli.demo"},
+    "nbformat": {"nbseed.cli.demo", "nbseed.verify.execution"},
 }  # fmt: skip
 LATE = {"torch", "numpy", "matplotlib", "mpl_toolkits"}
 FORBIDDEN = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve"}

@@ -159,7 +159,8 @@ def test_looking_moves_no_generator():
 def test_no_checkpoints_are_a_sentence():
     table = tables.of_checkpoints()
     assert repr(table) == "no checkpoints yet: %%rngcheckpoint makes one"
-    assert table._repr_html_() == "<div>no checkpoints yet: %%rngcheckpoint makes one</div>"
+    said = "<div>no checkpoints yet: %%rngcheckpoint makes one</div>"
+    assert table._repr_html_() == f'<div class="nbseed-table">{said}</div>'
 
 
 def test_every_checkpoint_is_listed_with_its_seed_and_runs():

@@ -14,8 +14,9 @@ from .. import seeding
 from ..errors import CannotTellError
 from ..files import write_whole
 from ..verify import pages
-from ..verify.compare import Verdict, judge
-from ..verify.execution import TIMEOUT, Cell, Settings, cells_of, execute, read
+from ..verify.compare import Verdict
+from ..verify.execution import TIMEOUT, Cell, Settings
+from ..verify.notebook import verify
 
 SAME, DIFFERS, CANNOT_TELL = 0, 1, 2
 
@@ -88,30 +89,6 @@ def run(args: argparse.Namespace) -> int:
     if troubles:
         return CANNOT_TELL
     return SAME if all(verdict.is_reproducible for verdict in verdicts) else DIFFERS
-
-
-def verify(
-    path: Path,
-    settings: Settings,
-    runs: int = 2,
-    with_saved: bool = True,
-    progress: Callable[[int, int], Callable[[Cell, int], None]] | None = None,
-) -> Verdict:
-    """What becomes of a notebook that is run in fresh kernels.
-
-    Raises
-    ------
-    CannotTellError
-        If it cannot be read or run to its end.
-    """
-    notebook = read(path)
-    executions = []
-    for number in range(1, runs + 1):
-        told = progress(number, runs) if progress else lambda cell, count: None
-        executions.append(execute(path, notebook, settings, told))
-    if progress:
-        progress(0, runs)
-    return judge(str(path), cells_of(notebook), executions, settings.seed, with_saved)
 
 
 class _Progress:

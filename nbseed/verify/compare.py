@@ -45,8 +45,8 @@ class CellVerdict:
         What was set aside or could not be compared.
     pictures
         Pairs of pictures that differ.
-    drew
-        The generators that it drew from.
+    moved
+        The generators that it drew from or set.
     """
 
     cell: Cell
@@ -56,7 +56,7 @@ class CellVerdict:
     saved: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     pictures: tuple[tuple[bytes, bytes], ...] = field(repr=False, default=())
-    drew: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _of_cell(cell: Cell, executed: Sequence[Executed], known: _Known) -> CellVer
     for each in executed:
         if each.unseen:
             notes.append(f"not looked into: {each.unseen}")
-    drew = tuple(dict.fromkeys(n for e in executed if e.run for n in _moved(e.run)))
+    moved = tuple(dict.fromkeys(n for e in executed if e.run for n in _moved(e.run)))
     kind, causes = SAME, tuple[Cause, ...]()
     if worst is not None:
         kind, causes = _why(base.run, worst.run, elsewhere, known, cell)
@@ -169,7 +169,7 @@ def _of_cell(cell: Cell, executed: Sequence[Executed], known: _Known) -> CellVer
         causes,
         notes=tuple(dict.fromkeys(notes)),
         pictures=tuple(p.pictures for p in parted if p.pictures),
-        drew=drew,
+        moved=moved,
     )
 
 
@@ -350,7 +350,7 @@ def _beside_saved(
         tuple(said),
         tuple(dict.fromkeys([*verdict.notes, *notes])),
         verdict.pictures,
-        verdict.drew,
+        verdict.moved,
     )
 
 

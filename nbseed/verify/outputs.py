@@ -50,6 +50,7 @@ VOLATILE: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
 
 _PICTURES = ("image/png", "image/jpeg", "image/gif")
 _WIDGET = "application/vnd.jupyter.widget-view+json"
+_OURS = '<div class="nbseed-'  # tables, answers, the panel
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -152,7 +153,7 @@ def parts(outputs: Iterable[Mapping[str, Any]]) -> list[Part]:
 
 
 def _shown(data: Mapping[str, Any]) -> list[Part]:
-    if MIME in data or _WIDGET in data:
+    if MIME in data or _WIDGET in data or _joined(data.get("text/html", "")).startswith(_OURS):
         return []
     found: list[Part] = []
     for kind in sorted(data):

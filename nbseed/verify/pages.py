@@ -99,8 +99,8 @@ def _word(cell: CellVerdict) -> str:
         return f"left out ({cell.notes[0]})"
     if cell.kind == FOLLOWS:
         return "differs after those above"
-    if cell.kind == SAME and cell.drew:
-        return f"same; drew from {', '.join(cell.drew[:3])}{', …' if len(cell.drew) > 3 else ''}"
+    if cell.kind == SAME and cell.moved:
+        return f"same; moved {', '.join(cell.moved[:3])}{', …' if len(cell.moved) > 3 else ''}"
     return cell.kind
 
 
@@ -144,7 +144,7 @@ def _of_notebook(verdict: Verdict) -> dict[str, Any]:
                     for c in cell.causes
                 ],
                 "saved": list(cell.saved),
-                "drew": list(cell.drew),
+                "moved": list(cell.moved),
                 "notes": list(cell.notes),
             }
             for cell in verdict.cells
