@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import json
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -112,16 +113,18 @@ def read(path: Path) -> Any:
     import nbformat
 
     try:
-        data = read_whole(path, _MOST)
-        notebook = nbformat.reads(data.decode("utf-8-sig"), as_version=4)
+        text = read_whole(path, _MOST).decode("utf-8-sig")
+        if not isinstance(json.loads(text), dict):
+            raise ValueError("its JSON is no object")
+        notebook = nbformat.reads(text, as_version=4)
         nbformat.validate(notebook)
     except FileError as error:
-        raise CannotTellError(str(error)) from None
+        raise CannotTellError(str(error).removeprefix(f"{path} ")) from None
     except Exception as error:  # nbformat's, jsonschema's and json's own, and KeyError
-        said = " ".join(str(error).split()) or type(error).__name__
-        raise CannotTellError(f"{path} is no notebook: {said[:120]}") from None
+        said = f"is no notebook: {_short(str(error) or type(error).__name__)}"
+        raise CannotTellError(said) from None
     if not any(cell.cell_type == "code" and cell.source.strip() for cell in notebook.cells):
-        raise CannotTellError(f"{path} has no code cells")
+        raise CannotTellError("has no code cells")
     return notebook
 
 
@@ -284,8 +287,7 @@ async def _kernel(
                     stderr=stream,
                 )
             client.kc = manager.client()
-            client.kc.allow_stdin = False  # a cell that asks gets an error
-            client.kc.start_channels()
+            client.kc.start_channels(stdin=False)  # a cell that asks gets an error
             await client.kc.wait_for_ready(timeout=_START)
         except (OSError, RuntimeError) as error:
             said = last_line(errors, error)

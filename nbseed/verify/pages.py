@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
@@ -216,7 +217,7 @@ def _section(verdict: Verdict) -> str:
 
 
 def _cell(cell: CellVerdict) -> str:
-    items = "".join(f"<li>{escape(said.strip())}</li>" for said in _lines(cell))
+    items = "".join(f"<li>{_coded(said.strip())}</li>" for said in _lines(cell))
     figures = "".join(
         f"<figure>{_image(first, 'the first run')}{_image(second, 'a later run')}</figure>"
         for first, second in cell.pictures
@@ -225,6 +226,11 @@ def _cell(cell: CellVerdict) -> str:
         f"<h3>{escape(str(cell.cell))}</h3><pre>{escape(cell.cell.source)}</pre>"
         f"<ul>{items}</ul>{figures}"
     )
+
+
+def _coded(said: str) -> str:
+    """A sentence with what stands between backticks as code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(said))
 
 
 def _image(data: bytes, said: str) -> str:
