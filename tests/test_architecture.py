@@ -100,9 +100,11 @@ EDGES = {
     "PIL": {"nbseed.verify.outputs"},
     "pytest": {"nbseed.verify.plugin"},
     "safetensors": {"nbseed.snapshot_file"},
-    "jupyter_client": {"nbseed.cli.demo", "nbseed.cli.kernel", "nbseed.verify.execution"},
+    "jupyter_client": {
+        "nbseed.cli.demo", "nbseed.cli.kernel", "nbseed.verify.execution", "nbseed.verify.kernels",
+    },
     "jupyter_core": {"nbseed.cli.kernel"},
-    "nbclient": {"nbseed.cli.demo", "nbseed.verify.execution"},
+    "nbclient": {"nbseed.cli.demo", "nbseed.verify.execution", "nbseed.verify.kernels"},
     "nbconvert": {"nbseed.cli.demo"},
     "nbformat": {"nbseed.cli.demo", "nbseed.verify.execution"},
 }  # fmt: skip

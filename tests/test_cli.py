@@ -490,7 +490,7 @@ def test_a_python3_kernel_that_points_elsewhere_is_not_asked(tmp_path: Path) -> 
 def test_the_shipped_tutorial_has_the_cells_that_the_demo_needs() -> None:
     notebook = nbformat.read(demo.tutorial(), 4)
     tags = [t for cell in notebook.cells for t in cell.metadata.get("tags", ())]
-    assert tags == ["setup", "setup", "training"]
+    assert [t for t in tags if t != "nbseed-skip"] == ["setup", "setup", "training"]
 
 
 def test_the_interpreter_has_the_command() -> None:

@@ -12,8 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from typing import Any
 import nbseed
 
 from ..errors import CannotTellError
-from ..verify.kernels import environment, last_line
+from ..verify.kernels import started
 
 TUTORIAL = "02_same_code_other_losses.ipynb"
 FOLDER = "nbseed-demo"
@@ -31,7 +31,7 @@ PICTURE = "losses.png"
 
 # Tags of the tutorial's cells: what the training cell needs, and the cell itself.
 _SETUP, _TRAINING = "setup", "training"
-_START_S, _CELL_S = 120, 600  # how long a kernel and a cell may take
+_CELL_S = 600  # how long a cell may take
 _LAB_FAILED = 2
 
 
@@ -168,49 +168,16 @@ figure.savefig({path!r}, dpi=120)
 """
 
 
-@asynccontextmanager
-async def _kernel(notebook: Any, temporary: Path) -> AsyncIterator[Any]:
-    """A client with a kernel of this interpreter, whatever kernels are installed; shut down after.
-
-    Its settings, history and connection file go to the temporary folder, which it also works in.
-    """
+def _kernel(notebook: Any, temporary: Path) -> AbstractAsyncContextManager[Any]:
+    """A client with a kernel of this interpreter, whatever kernels are installed."""
     from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
-    from jupyter_client.manager import AsyncKernelManager
-    from nbclient import NotebookClient
 
     class OwnInterpreter(KernelSpecManager):
         def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
             command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
             return KernelSpec(argv=command, display_name=kernel_name, language="python")
 
-    manager = AsyncKernelManager(
-        kernel_name="python3",
-        kernel_spec_manager=OwnInterpreter(),
-        connection_file=str(Path(tempfile.mkdtemp(dir=temporary)) / "kernel.json"),
-    )
-    errors = temporary / "kernel-errors.txt"
-    client = NotebookClient(notebook, km=manager, timeout=_CELL_S, coalesce_streams=True)
-    try:
-        try:
-            with errors.open("wb") as stream:
-                await manager.start_kernel(
-                    env=environment(temporary),
-                    cwd=str(temporary),
-                    stdout=subprocess.DEVNULL,
-                    stderr=stream,
-                )
-            client.kc = manager.client()
-            client.kc.start_channels()
-            await client.kc.wait_for_ready(timeout=_START_S)
-        except (OSError, RuntimeError) as error:
-            said = last_line(errors, error)
-            raise CannotTellError(f"the kernel did not start: {said}") from None
-        yield client
-    finally:
-        if client.kc is not None:
-            client.kc.stop_channels()
-        if manager.has_kernel:
-            await manager.shutdown_kernel(now=True)
+    return started("python3", OwnInterpreter(), notebook, temporary, temporary, _CELL_S)
 
 
 async def _source(client: Any, source: str) -> str:

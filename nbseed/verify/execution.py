@@ -5,10 +5,8 @@ from __future__ import annotations
 import ast
 import asyncio
 import json
-import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,14 +15,14 @@ from ..errors import CannotTellError, FileError
 from ..files import read_whole
 from ..run import Run
 from . import inside
-from .kernels import environment, last_line
+from .kernels import started
 
 TIMEOUT = 600.0
 """Seconds for one cell."""
 SKIP = "nbseed: skip"
 """A comment with this in a cell's first line leaves it out of the comparison."""
 SKIP_TAG = "nbseed-skip"
-_START = 120.0  # seconds for a kernel to start, and for a look at it
+_ANSWER = 120.0  # seconds for a look into the kernel
 _MOST = 2**30  # bytes of a notebook
 _LOOK = "__import__('nbseed.verify.inside', fromlist=['inside']).{}"
 
@@ -177,7 +175,9 @@ async def _execute(
     cells = cells_of(notebook)
     places = [place for place, cell in enumerate(copy.cells) if cell.cell_type == "code"]
     found = []
-    async with _kernel(path, copy, settings, temporary) as client:
+    name = settings.kernel or copy.metadata.get("kernelspec", {}).get("name") or "python3"
+    folder = path.absolute().parent
+    async with started(name, _specs(name), copy, temporary, folder, settings.timeout) as client:
         if settings.seed is not None:
             await _look(client, f"seed({settings.seed})")
         for cell, place in zip(cells, places, strict=True):
@@ -229,7 +229,7 @@ async def _look(client: Any, call: str, raises: bool = False) -> str:
             store_history=False,
             user_expressions={"nbseed": _LOOK.format(call)},
             reply=True,
-            timeout=_START,
+            timeout=_ANSWER,
         )
         found = reply["content"]["user_expressions"]["nbseed"]
     except (TimeoutError, queue.Empty, RuntimeError, KeyError):
@@ -247,19 +247,10 @@ async def _look(client: Any, call: str, raises: bool = False) -> str:
     return said
 
 
-@asynccontextmanager
-async def _kernel(
-    path: Path, notebook: Any, settings: Settings, temporary: Path
-) -> AsyncIterator[Any]:
-    """A client with the notebook's kernel in the notebook's folder; shut down afterwards.
-
-    The kernel's settings, history and connection file go to the temporary folder.
-    """
+def _specs(name: str) -> Any:
+    """The kernels that there are, if one for Python is called `name`."""
     from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
-    from jupyter_client.manager import AsyncKernelManager
-    from nbclient import NotebookClient
 
-    name = settings.kernel or notebook.metadata.get("kernelspec", {}).get("name") or "python3"
     specs = KernelSpecManager()
     try:
         spec = specs.get_kernel_spec(name)
@@ -270,34 +261,7 @@ async def _kernel(
         ) from None
     if spec.language.lower() != "python":
         raise CannotTellError(f"the kernel {name} is for {spec.language}, not for Python")
-    manager = AsyncKernelManager(
-        kernel_name=name,
-        kernel_spec_manager=specs,
-        connection_file=str(Path(tempfile.mkdtemp(dir=temporary)) / "kernel.json"),
-    )
-    errors = temporary / "kernel-errors.txt"
-    client = NotebookClient(notebook, km=manager, timeout=settings.timeout, coalesce_streams=True)
-    try:
-        try:
-            with errors.open("wb") as stream:
-                await manager.start_kernel(
-                    env=environment(temporary),
-                    cwd=str(path.absolute().parent),
-                    stdout=subprocess.DEVNULL,
-                    stderr=stream,
-                )
-            client.kc = manager.client()
-            client.kc.start_channels(stdin=False)  # a cell that asks gets an error
-            await client.kc.wait_for_ready(timeout=_START)
-        except (OSError, RuntimeError) as error:
-            said = last_line(errors, error)
-            raise CannotTellError(f"the kernel {name} did not start: {said}") from None
-        yield client
-    finally:
-        if client.kc is not None:
-            client.kc.stop_channels()
-        if manager.has_kernel:
-            await manager.shutdown_kernel(now=True)
+    return specs
 
 
 def _short(text: str) -> str:

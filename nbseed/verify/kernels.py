@@ -1,11 +1,73 @@
-"""What a kernel of the project's own is started with, and its last word if it does not start."""
+"""Kernels that nbseed starts itself: what they write goes to a temporary folder."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import nbseed
+
+from ..errors import CannotTellError
+
+_START = 120.0  # seconds
+
+
+@asynccontextmanager
+async def started(
+    name: str, specs: Any, notebook: Any, temporary: Path, folder: Path, timeout: float
+) -> AsyncIterator[Any]:
+    """A notebook's client with a kernel that works in `folder`; shut down afterwards.
+
+    Parameters
+    ----------
+    name, specs
+        The kernel and the KernelSpecManager that knows it.
+    temporary
+        Where its settings, history and connection file go.
+    timeout
+        Seconds for one cell.
+
+    Raises
+    ------
+    CannotTellError
+        If it does not start.
+    """
+    from jupyter_client.manager import AsyncKernelManager
+    from nbclient import NotebookClient
+
+    manager = AsyncKernelManager(
+        kernel_name=name,
+        kernel_spec_manager=specs,
+        connection_file=str(Path(tempfile.mkdtemp(dir=temporary)) / "kernel.json"),
+    )
+    errors = temporary / "kernel-errors.txt"
+    client = NotebookClient(notebook, km=manager, timeout=timeout, coalesce_streams=True)
+    try:
+        try:
+            with errors.open("wb") as stream:
+                await manager.start_kernel(
+                    env=environment(temporary),
+                    cwd=str(folder),
+                    stdout=subprocess.DEVNULL,
+                    stderr=stream,
+                )
+            client.kc = manager.client()
+            client.kc.start_channels(stdin=False)  # a cell that asks gets an error
+            await client.kc.wait_for_ready(timeout=_START)
+        except (OSError, RuntimeError) as error:
+            said = last_line(errors, error)
+            raise CannotTellError(f"the kernel {name} did not start: {said}") from None
+        yield client
+    finally:
+        if client.kc is not None:
+            client.kc.stop_channels()
+        if manager.has_kernel:
+            await manager.shutdown_kernel(now=True)
 
 
 def environment(temporary: Path) -> dict[str, str]:
